@@ -5,7 +5,7 @@
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use crate::abi::command::{Moment, Vector};
-use crate::abi::landmark::{Landmark, Machine};
+use crate::abi::landmark::{Landmark, Machine, Programs};
 use crate::abi::packet::{self, Packet};
 use crate::abi::user;
 use kernel::bindings;
@@ -95,6 +95,19 @@ extern "C" {
     /// A source is chosen.
     pub fn kutrace_source_unseen() -> u64;
 
+    // source/steal.c
+
+    /// Whether the host tells what it takes from this machine; it stays so.
+    ///
+    /// # Safety
+    /// A source is chosen.
+    pub fn kutrace_steal_is_known() -> bool;
+    /// How many ns the host has taken from this CPU that were not told before.
+    ///
+    /// # Safety
+    /// Interrupts are off, and this is not an NMI.
+    pub fn kutrace_steal_taken() -> u32;
+
     // source/packets.c
 
     /// Chooses the ports of the next trace.
@@ -113,14 +126,6 @@ extern "C" {
     /// comes here yet.
     pub fn kutrace_records_choose(count: u32, ids: *const u32);
 
-    // kernel/rcu/tree.c
-
-    /// Waits for a grace period.
-    ///
-    /// # Safety
-    /// The caller may sleep, and is in no section that RCU waits for.
-    pub fn synchronize_rcu();
-
     // kernel/smp.c
 
     /// Waits until every other online CPU has taken an interrupt.
@@ -131,11 +136,11 @@ extern "C" {
 
     // user/programs.c
 
-    /// Takes away what programs were granted; the next trace wraps, or not.
+    /// Takes away what programs were granted; the next trace wraps, or is a stream, or neither.
     ///
     /// # Safety
     /// The control lock is held, or there is no device; the caller may sleep.
-    pub fn kutrace_programs_reset(wrap: bool);
+    pub fn kutrace_programs_reset(wrap: bool, stream: bool);
     /// Lets programs attach, and shows them that a trace is recorded.
     ///
     /// # Safety
@@ -146,6 +151,24 @@ extern "C" {
     /// # Safety
     /// As above.
     pub fn kutrace_programs_close();
+    /// Says where an image of the memory has what programs record.
+    ///
+    /// # Safety
+    /// `programs` can be written.
+    pub fn kutrace_programs_layout(programs: *mut Programs);
+
+    // user/rate.c
+
+    /// Takes one of what the running process may insert in a second; false, and counted, if nothing is left.
+    ///
+    /// # Safety
+    /// A task calls, with preemption off.
+    pub fn kutrace_rate_take_one() -> bool;
+    /// Counts that the running process was refused otherwise.
+    ///
+    /// # Safety
+    /// As above.
+    pub fn kutrace_rate_refused();
 
     // reserved.c
 
@@ -192,8 +215,8 @@ extern "C" {
 
     // shim.c, device.c, note.c
     pub fn kutrace_shim_note_clear();
-    /// A grace period that begins now or later, by its number.
-    pub fn kutrace_shim_grace() -> core::ffi::c_ulong;
+    /// A grace period that begins now or later, by its number; in haste, busy CPUs take an interrupt for it.
+    pub fn kutrace_shim_grace(in_haste: bool) -> core::ffi::c_ulong;
     /// Whether it is over.
     pub fn kutrace_shim_is_over(grace: core::ffi::c_ulong) -> bool;
     /// Whether to start when the module is loaded: 0 not, 1 in wrap mode, or an errno.
@@ -239,10 +262,10 @@ extern "C" {
     /// As of [`kutrace_shim_possible`].
     pub fn kutrace_shim_online(cpu: u32) -> bool;
     /// Has a CPU call `call` in an interrupt, with null, and does not wait; false if it still has to take the one
-    /// before.
+    /// before, or is offline. One that goes offline calls before that.
     ///
     /// # Safety
-    /// The CPU is online and held; one caller at a time. `call` stays until the CPU has made the call.
+    /// The CPU is possible; one caller at a time. `call` stays until the CPU has made the call.
     pub fn kutrace_shim_call(cpu: u32, call: unsafe extern "C" fn(*mut c_void)) -> bool;
     /// Has no CPU come or go until [`kutrace_shim_release_cpus`]; false if one is about to.
     ///
@@ -308,7 +331,7 @@ extern "C" {
     ///
     /// # Safety
     /// The caller holds the task. Its stack may be gone, unless interrupts are off: then it is the running task, the
-    /// next to run, or one that has not run yet.
+    /// next to run, one that has not run yet, or an idle task.
     pub fn kutrace_shim_open_call(task: *mut bindings::task_struct) -> u16;
     /// The number of the 64-bit system call that the running task returns from, or that of `OPEN_RETURN` less
     /// `SYSCALL_RETURN` where its registers do not say: it was 32-bit, or overwrote them.

@@ -3,7 +3,7 @@
 //!
 //! The way of an event: [`ops`] -> [`entry`] -> [`claim`] -> [`this_cpu`] -> [`pool`]; `recorder/` has what is
 //! between source and CPU, whatever these are. What a program inserts comes through [`user`], a command through
-//! [`control`].
+//! [`control`] to [`state`].
 
 // `pub` here means: for the other files of this module.
 #![allow(unreachable_pub)]
@@ -39,6 +39,7 @@ mod on_each_cpu;
 mod lifecycle;
 mod stream;
 mod landmark;
+mod state;
 mod control;
 mod ffi;
 

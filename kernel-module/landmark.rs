@@ -14,7 +14,7 @@ use core::sync::atomic::{fence, Ordering};
 use kernel::prelude::*;
 
 use crate::abi::command::{Info, Moment, SHIFT};
-use crate::abi::landmark::{Landmark, Sighting, MAGIC, RESERVED, SIGHTING};
+use crate::abi::landmark::{Landmark, Programs, Sighting, MAGIC, RESERVED, SIGHTING};
 use crate::on_each_cpu::for_each_cpu;
 use crate::per_cpu::PerCpu;
 use crate::reserved::{self, Range};
@@ -22,7 +22,7 @@ use crate::{arch, clock, ffi, per_cpu, pool};
 
 struct Page(UnsafeCell<Landmark>);
 
-// SAFETY: the holder of the control lock writes it, the one CPU that panics another field of it, and nobody reads it.
+// SAFETY: the holder of the control lock writes it, the one CPU that panics another field of it; only that holder reads it.
 unsafe impl Sync for Page {}
 
 // SAFETY: a landmark is made of numbers, for which zero is a value.
@@ -47,6 +47,10 @@ pub unsafe fn put(info: Info) {
     unsafe { (*page).blocks_taken = blocks_taken };
     // SAFETY: as above.
     unsafe { (*page).fields = per_cpu::FIELDS };
+    // SAFETY: as above.
+    let programs = unsafe { &raw mut (*page).programs };
+    // SAFETY: it is of the page, in the module's data.
+    unsafe { ffi::kutrace_programs_layout(programs) };
     // SAFETY: as above.
     unsafe { (*page).magic = MAGIC };
     if let Some(range) = reserved::range() {
@@ -79,6 +83,8 @@ unsafe fn put_reserved(range: Range) {
     unsafe { (*page).blocks_taken = range.blocks_taken() as u64 };
     // SAFETY: as above.
     unsafe { (*page).fields = SIGHTING };
+    // SAFETY: as above.
+    unsafe { (*page).programs = Programs::NONE };
     // SAFETY: as above.
     let machine = unsafe { &mut (*page).machine };
     (machine.physical, machine.levels) = (range.physical, 0);

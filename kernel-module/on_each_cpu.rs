@@ -3,7 +3,8 @@
 //! counters as without.
 //!
 //! A CPU that is stuck with interrupts off does nothing on command. Nobody waits for it longer than [`LIMIT_S`]: it is
-//! *mute* then, and does what it was told whenever it comes back.
+//! *mute* then, and does what it was told whenever it comes back. One that is stuck with interrupts on does, but lets
+//! no other thread run: nobody waits longer for that either.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
@@ -17,6 +18,9 @@ use crate::{arch, claim, clock, ffi};
 
 /// Seconds to wait for a CPU, or for the lock that keeps CPUs from coming and going.
 const LIMIT_S: u64 = 10;
+/// Milliseconds to wait although the process is being killed: a CPU that takes interrupts answers within them, and is
+/// not called mute.
+const ANSWER_MS: u64 = 100;
 
 /// Number of possible CPUs.
 pub fn cpus() -> u32 {
@@ -48,14 +52,6 @@ impl Cpus {
         // SAFETY: the caller may sleep, and `drop` gives back what is taken.
         wait_for(|| unsafe { ffi::kutrace_shim_try_hold_cpus() }).map(|()| Cpus(()))
     }
-
-    fn each_online(&self, mut each: impl FnMut(u32, *mut PerCpu)) {
-        for_each_cpu(|cpu, state| {
-            if is_online(cpu) {
-                each(cpu, state);
-            }
-        });
-    }
 }
 
 impl Drop for Cpus {
@@ -63,6 +59,14 @@ impl Drop for Cpus {
         // SAFETY: held since `hold`.
         unsafe { ffi::kutrace_shim_release_cpus() }
     }
+}
+
+fn for_each_online(mut each: impl FnMut(u32, *mut PerCpu)) {
+    for_each_cpu(|cpu, state| {
+        if is_online(cpu) {
+            each(cpu, state);
+        }
+    });
 }
 
 /// Whether a CPU is online, at this moment or for as long as [`Cpus`] are held.
@@ -83,25 +87,29 @@ pub enum Round {
 }
 
 /// Whether every CPU takes interrupts.
-pub fn ask(cpus: &Cpus) -> Round {
-    round(cpus, answer_this)
+pub fn ask(_: &Cpus) -> Round {
+    round(answer_this)
 }
 
-/// Ends every CPU's block for good. The pool is closed.
-pub fn close(cpus: &Cpus) -> Round {
-    round(cpus, close_this)
+/// Ends every CPU's block for good. The pool is closed: so a CPU that comes meanwhile begins no block, and one that goes
+/// ends its own.
+///
+/// # Safety
+/// The control lock is held.
+pub unsafe fn close() -> Round {
+    round(close_this)
 }
 
 /// Ends every CPU's block and begins another.
-pub fn rotate(cpus: &Cpus) -> Round {
-    round(cpus, rotate_this)
+pub fn rotate(_: &Cpus) -> Round {
+    round(rotate_this)
 }
 
 /// As [`rotate`], only of the CPUs whose block has entries and began before the counter `before`.
-pub fn rotate_older(cpus: &Cpus, before: u64) -> Round {
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock, which `cpus` takes, keeps the
+pub fn rotate_older(_: &Cpus, before: u64) -> Round {
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock, which `Cpus` takes, keeps the
     // pool.
-    round_of(cpus, |state| unsafe { PerCpu::is_older(state, before) }, rotate_this)
+    round_of(|state| unsafe { PerCpu::is_older(state, before) }, rotate_this)
 }
 
 /// Whether every CPU has done by now what it was told.
@@ -122,29 +130,34 @@ pub fn wait_for_claims() -> bool {
         // SAFETY: as above.
         left &= unsafe { PerCpu::is_mute(state) } || wait_for(is_left).is_ok();
     });
-    if is_answered() {
-        // SAFETY: the caller may sleep. And will not for long: every CPU took an interrupt just now.
-        unsafe { ffi::synchronize_rcu() };
-    }
-    left
+    left && (!is_answered() || wait_for_calls_in_haste().is_ok())
 }
 
-/// Waits until every system call's claim under way has been left; ETIMEDOUT where a CPU keeps it up. No CPU takes an
-/// interrupt for it.
+/// Waits until every CPU has let another thread run, or could have, so that every system call's claim under way has
+/// been left; ETIMEDOUT where one does not. No CPU takes an interrupt for it.
 pub fn wait_for_calls() -> Result {
+    wait_for_grace(false)
+}
+
+/// As [`wait_for_calls`], by interrupts on CPUs that are busy: under load the other may take seconds.
+pub fn wait_for_calls_in_haste() -> Result {
+    wait_for_grace(true)
+}
+
+fn wait_for_grace(in_haste: bool) -> Result {
     // SAFETY: no precondition.
-    let grace = unsafe { ffi::kutrace_shim_grace() };
+    let grace = unsafe { ffi::kutrace_shim_grace(in_haste) };
     // SAFETY: the number is one that was given.
     wait_for(|| unsafe { ffi::kutrace_shim_is_over(grace) })
 }
 
-fn round(cpus: &Cpus, call: unsafe extern "C" fn(*mut c_void)) -> Round {
-    round_of(cpus, |_| true, call)
+fn round(call: unsafe extern "C" fn(*mut c_void)) -> Round {
+    round_of(|_| true, call)
 }
 
-/// Of the CPUs that are `meant`.
-fn round_of(cpus: &Cpus, meant: impl Fn(*mut PerCpu) -> bool, call: unsafe extern "C" fn(*mut c_void)) -> Round {
-    cpus.each_online(|cpu, state| {
+/// Of the CPUs that are `meant`. The control lock is held.
+fn round_of(meant: impl Fn(*mut PerCpu) -> bool, call: unsafe extern "C" fn(*mut c_void)) -> Round {
+    for_each_online(|cpu, state| {
         if !meant(state) {
             return;
         }
@@ -152,16 +165,19 @@ fn round_of(cpus: &Cpus, meant: impl Fn(*mut PerCpu) -> bool, call: unsafe exter
         let answer = unsafe { PerCpu::answer(state) };
         answer.store(Answer::None as u32, Ordering::Relaxed);
         // One that has not taken the interrupt before will answer to that one, too late.
-        // SAFETY: the CPU is online and held; the control lock, which that takes, lets one caller in. `call` takes any
-        // pointer, and stays until the CPU has made the call: the module does not go before it is disconnected, which
-        // has every CPU take one interrupt after another, and who has come to the second has done what it was told
-        // before the first.
-        unsafe { ffi::kutrace_shim_call(cpu, call) };
+        // SAFETY: the control lock lets one caller in. `call` takes any pointer, and stays until the CPU has made the
+        // call: the module does not go before a grace period has ended, which one that has not taken the interrupt, in
+        // the kernel with interrupts off, keeps from ending.
+        let told = unsafe { ffi::kutrace_shim_call(cpu, call) };
+        if !told && !is_online(cpu) {
+            // It has gone meanwhile, since nobody holds the CPUs, and has nothing to do.
+            answer.store(Answer::Yes as u32, Ordering::Relaxed);
+        }
     });
     let mut refused = false;
     let answered = wait_for(|| {
         let mut all = true;
-        cpus.each_online(|_, state| {
+        for_each_online(|_, state| {
             // SAFETY: as in `is_answered`.
             let answer = unsafe { PerCpu::answer(state) }.load(Ordering::Acquire);
             all &= answer != Answer::None as u32;
@@ -182,13 +198,15 @@ pub fn late() -> Error {
 }
 
 fn wait_for(mut done: impl FnMut() -> bool) -> Result {
-    let until = arch::tsc() + LIMIT_S * 1000 * u64::from(clock::tsc_khz());
+    let (begin, ms) = (arch::tsc(), u64::from(clock::tsc_khz()));
     while !done() {
         // SAFETY: the caller may sleep.
-        if !unsafe { ffi::kutrace_shim_pause() } {
+        let killed = !unsafe { ffi::kutrace_shim_pause() };
+        let waited = arch::tsc().saturating_sub(begin);
+        if killed && waited >= ANSWER_MS * ms {
             return Err(EINTR);
         }
-        if arch::tsc() > until {
+        if waited >= LIMIT_S * 1000 * ms {
             return Err(late());
         }
     }

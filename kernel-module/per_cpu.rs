@@ -70,14 +70,15 @@ impl Insertions {
         Insertions { budget: Budget::new(u64::from(clock::tsc_khz()) * 1000, rate), refused: 0 }
     }
 
-    /// Takes one, or counts that it was refused. What another context takes in between may not be counted.
+    /// Takes one if its process `may`, or counts that it was refused. What another context takes in between may not be
+    /// counted.
     ///
     /// # Safety
     /// `this` is in a CPU's state.
-    pub unsafe fn take(this: *mut Insertions) -> bool {
+    pub unsafe fn take(this: *mut Insertions, may: bool) -> bool {
         // SAFETY: the caller's promise; others only read the field, and have no reference to it.
         let mut now = unsafe { ptr::read(this) };
-        let taken = now.budget.take(arch::tsc());
+        let taken = may && now.budget.take(arch::tsc());
         now.refused += u64::from(!taken);
         // SAFETY: as above.
         unsafe { ptr::write(this, now) };

@@ -2,7 +2,8 @@
 //! Blocks in memory: one pool that all CPUs share.
 //!
 //! Invariants: a block belongs to one CPU from the exchange that takes it until it is given back; only that CPU writes
-//! into it, and until it is free again nobody. A free block of a stream has no magic number. The pool's memory stays
+//! into it, and until it is free again nobody; but how far a block is filled the holder of the control lock may write
+//! into its header at any time, `for_now`, which nobody trusts who knows better. A free block of a stream has no magic number. The pool's memory stays
 //! until a reset to another size, or until the module is unloaded, after every hook is off.
 
 use core::ffi::c_void;
@@ -112,7 +113,7 @@ impl Pool {
     /// Gives a block back. Of a stream it is full, unless it never came to be part of the trace.
     ///
     /// # Safety
-    /// It is one of the pool's, and nobody uses it any more.
+    /// It is one of the pool's, and no CPU uses it any more.
     pub unsafe fn give(&self, block: Block) {
         // SAFETY: the header is in the pool, and nobody writes into it.
         if self.is_stream() && unsafe { ptr::read_volatile(&raw const (*block.header()).magic) } == block::MAGIC {

@@ -80,9 +80,10 @@ bool kutrace_shim_online(u32 cpu)
 }
 
 /*
- * Has an online CPU call, in an interrupt, and does not wait. False if it has
- * not taken its interrupt for the call before yet. Remove when: the kernel
- * crate has smp_call_function_single_async().
+ * Has a CPU call, in an interrupt, and does not wait. False if it has not taken
+ * its interrupt for the call before yet, or is offline; one that goes offline
+ * calls before that. Remove when: the kernel crate has
+ * smp_call_function_single_async().
  */
 static DEFINE_PER_CPU(call_single_data_t, kutrace_csd);
 
@@ -124,9 +125,10 @@ bool kutrace_shim_pause(void)
  * A grace period that nobody sleeps for: a CPU that is stuck must not keep a
  * command for ever. Remove when: the kernel crate polls them.
  */
-unsigned long kutrace_shim_grace(void)
+unsigned long kutrace_shim_grace(bool in_haste)
 {
-	return start_poll_synchronize_rcu();
+	return in_haste ? start_poll_synchronize_rcu_expedited() :
+			  start_poll_synchronize_rcu();
 }
 
 bool kutrace_shim_is_over(unsigned long grace)
@@ -281,8 +283,9 @@ u32 kutrace_shim_returning(void)
 /*
  * The low 16 bits of the id of a task's control group of the cpu controller,
  * 0 for the root. Preemption is off: RCU keeps the group while the task is
- * moved to another. Where RCU does not watch, the task is an idle one, which
- * stays in the root. Remove when: bindings cover task_css().
+ * moved to another. One that has ended keeps its groups until the last reference
+ * to it is gone, and the caller holds it. Where RCU does not watch, the task is
+ * an idle one, which stays in the root. Remove when: bindings cover task_css().
  */
 u16 kutrace_shim_group(struct task_struct *task)
 {
@@ -297,8 +300,8 @@ u16 kutrace_shim_group(struct task_struct *task)
 
 /*
  * The low half of the id of a task's control group of version 2, which is the
- * inode of its directory. A task that has ended keeps its groups until the last
- * reference to it is gone. Remove when: bindings cover task_dfl_cgroup().
+ * inode of its directory. The groups are kept as above. Remove when: bindings
+ * cover task_dfl_cgroup().
  */
 u32 kutrace_shim_cgroup(struct task_struct *task)
 {

@@ -101,7 +101,7 @@ bool kutrace_shim_try_hold_cpus(void);
 void kutrace_shim_release_cpus(void);
 int kutrace_shim_go(void);
 bool kutrace_shim_pause(void);
-unsigned long kutrace_shim_grace(void);
+unsigned long kutrace_shim_grace(bool in_haste);
 bool kutrace_shim_is_over(unsigned long grace);
 bool kutrace_shim_may_have(size_t bytes);
 size_t kutrace_shim_pool_bytes(void);

@@ -11,7 +11,8 @@ use crate::{arch, ffi};
 
 /// A task that cannot go away while the value lives: the running one, or one a hook was given.
 ///
-/// Its stack can: a task that has ended has given it back. With interrupts off no hook is given such a task.
+/// Its stack can: a task that has ended has given it back. With interrupts off no hook is given such a task. The idle
+/// tasks, which are the kernel's, have theirs for ever.
 pub struct Task<'a>(*mut bindings::task_struct, PhantomData<&'a ()>);
 
 impl<'a> Task<'a> {
@@ -29,7 +30,7 @@ impl<'a> Task<'a> {
     ///
     /// # Safety
     /// Somebody holds `task` until the value is gone, and preemption is off until then. If interrupts are off too, it
-    /// is the running task, the next to run or one that has not run yet, so it has its stack.
+    /// is the running task, the next to run, one that has not run yet or an idle task, so it has its stack.
     pub unsafe fn new(task: *mut bindings::task_struct) -> Self {
         Task(task, PhantomData)
     }

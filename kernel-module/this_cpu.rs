@@ -95,18 +95,18 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
         unsafe { ffi::kutrace_shim_may_mark() }
     }
 
-    /// Whether a mark of a program is taken now, or refused and counted.
-    pub fn takes_mark(&self) -> bool {
+    /// Whether a mark of the program whose call this is is taken now, or refused and counted.
+    pub fn takes_mark(_: TaskLane<Self>) -> bool {
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state.
-        unsafe { Insertions::take(&raw mut (*this).marks) }
+        // SAFETY: `this` is this CPU's state, and a task's call asks.
+        unsafe { take(&raw mut (*this).marks) }
     }
 
     /// The same of a name.
-    pub fn takes_name(&self) -> bool {
+    pub fn takes_name(_: TaskLane<Self>) -> bool {
         let this = field!(this: *mut PerCpu).load();
         // SAFETY: as above.
-        unsafe { Insertions::take(&raw mut (*this).names) }
+        unsafe { take(&raw mut (*this).names) }
     }
 
     /// Says that what this CPU was told is done.
@@ -136,6 +136,23 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
         // SAFETY: `this` is this CPU's state; others write the field only while no CPU comes or goes.
         unsafe { ptr::write_volatile(&raw mut (*this).gone, gone) };
     }
+}
+
+/// Takes one of what the running process and all programs of its CPU may insert. The process is asked first: what it is
+/// refused it does not take from the others.
+///
+/// # Safety
+/// `of` is in this CPU's state, preemption is off, and a task's call asks.
+unsafe fn take(of: *mut Insertions) -> bool {
+    // SAFETY: as the caller says.
+    let may = unsafe { ffi::kutrace_rate_take_one() };
+    // SAFETY: as above.
+    let taken = unsafe { Insertions::take(of, may) };
+    if may && !taken {
+        // SAFETY: as above.
+        unsafe { ffi::kutrace_rate_refused() };
+    }
+    taken
 }
 
 impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What programs built against the original's library ask of the recorder: marks, other events and names.
 //!
-//! All programs of a machine share the trace: what each CPU takes of them has a [`crate::budget`], and what is more is
-//! counted.
+//! All programs of a machine share the trace: what a process may insert has a rate (`user/rate.c`), what each CPU takes of
+//! all of them a [`crate::budget`], and what is more is counted.
 //!
 //! Invariant: nothing is recorded but what [`crate::abi::user::request`] accepts, and that says its own length.
 
@@ -25,8 +25,8 @@ pub fn call<const COUNTING: bool>(lane: TaskLane<ThisCpu<'_, COUNTING>>, command
         Ok(Request::Test) => tracing.into(),
         Ok(Request::Version) => VERSION_ANSWER,
         Ok(_) if !tracing => 0,
-        Ok(Request::Event { .. }) if !cpu.takes_mark() => 0,
-        Ok(Request::Name { .. }) if !cpu.takes_name() => 0,
+        Ok(Request::Event { .. }) if !ThisCpu::takes_mark(lane) => 0,
+        Ok(Request::Name { .. }) if !ThisCpu::takes_name(lane) => 0,
         Ok(Request::Event { event, value }) => {
             cpu.count_call();
             entry::value(cpu, event.into(), value);

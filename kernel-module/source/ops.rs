@@ -9,7 +9,9 @@ use core::ffi::{c_char, CStr};
 use kernel::bindings;
 
 use crate::abi::command::{IPC, LLC};
-use crate::abi::event::{Vector, FLOW_RECEIVED, FLOW_SENT, NAME_BYTES, NAME_VECTOR, NAME_WORDS, ONLINE};
+use crate::abi::event::{
+    Vector, FLOW_RECEIVED, FLOW_SENT, IRQ, IRQ_LAST, NAME_BYTES, NAME_VECTOR, NAME_WORDS, ONLINE, STEAL,
+};
 use crate::abi::packet::{self, FlowPacket, Packet};
 use crate::abi::user::WORDS;
 use crate::call::TaskLane;
@@ -21,17 +23,37 @@ use crate::task::Task;
 use crate::this_cpu::{on_this_cpu, ThisCpu};
 use crate::user;
 
+/// Vectors of interrupts that come although interrupts are off.
+const NMI: u32 = 2;
+const MACHINE_CHECK: u32 = 18;
+
 /// What a source calls in a trace without counters.
 static PLAIN: Table = functions::<false>();
 /// And in one with counters.
 static COUNTING: Table = functions::<true>();
+/// The same on a machine whose host tells what it takes: others do not look.
+static PLAIN_AND_STEAL: Table = with_steal::<false>();
+/// As above.
+static COUNTING_AND_STEAL: Table = with_steal::<true>();
 
 /// What a source is to call in a trace of these flags.
 pub fn table(flags: u32) -> &'static Table {
-    match flags & (IPC | LLC) {
-        0 => &PLAIN,
-        _ => &COUNTING,
+    // SAFETY: a source is chosen before there is a trace.
+    let steal = unsafe { ffi::kutrace_steal_is_known() };
+    match (flags & (IPC | LLC), steal) {
+        (0, false) => &PLAIN,
+        (_, false) => &COUNTING,
+        (0, true) => &PLAIN_AND_STEAL,
+        (_, true) => &COUNTING_AND_STEAL,
     }
+}
+
+/// Looks at what the host has taken where that may have changed: at interrupts, of which one is due when the CPU runs
+/// again, and at switches, so that it is known of which thread it was.
+const fn with_steal<const COUNTING: bool>() -> Table {
+    let plain = functions::<COUNTING>();
+    let ops = Ops { event: steal_and_event::<COUNTING>, switch_to: steal_and_switch_to::<COUNTING>, ..plain.ops };
+    Table { ops, ..plain }
 }
 
 const fn functions<const COUNTING: bool>() -> Table {
@@ -81,6 +103,36 @@ unsafe fn record_of_task<const COUNTING: bool>(work: impl FnOnce(TaskLane<ThisCp
 unsafe extern "C" fn event<const COUNTING: bool>(event: u32) {
     // SAFETY: a hook calls; the same below.
     unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::event(cpu, event)) }
+}
+
+/// Records what the host has taken from this CPU since it was last asked, if anything.
+///
+/// # Safety
+/// A hook calls, with interrupts off, and not in an NMI.
+unsafe fn steal<const COUNTING: bool>() {
+    // SAFETY: as the caller says; the same below.
+    let taken = unsafe { ffi::kutrace_steal_taken() };
+    if taken != 0 {
+        // SAFETY: as above.
+        unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, STEAL.into(), taken)) }
+    }
+}
+
+unsafe extern "C" fn steal_and_event<const COUNTING: bool>(event: u32) {
+    let vector = event.wrapping_sub(IRQ.into());
+    if vector <= u32::from(IRQ_LAST - IRQ) && vector != NMI && vector != MACHINE_CHECK {
+        // SAFETY: an interrupt begins, so others are off.
+        unsafe { steal::<COUNTING>() }
+    }
+    // SAFETY: the source calls.
+    unsafe { self::event::<COUNTING>(event) }
+}
+
+unsafe extern "C" fn steal_and_switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
+    // SAFETY: whoever switches has interrupts off, in __schedule() and on a CPU that goes offline.
+    unsafe { steal::<COUNTING>() }
+    // SAFETY: the source calls.
+    unsafe { switch_to::<COUNTING>(next) }
 }
 
 unsafe extern "C" fn value<const COUNTING: bool>(event: u32, value: u32) {
@@ -168,7 +220,8 @@ unsafe extern "C" fn rename<const COUNTING: bool>(task: *mut bindings::task_stru
 }
 
 unsafe extern "C" fn flow<const COUNTING: bool>(sent: bool, packet: *const Packet, data: *const [u64; packet::WORDS]) {
-    // SAFETY: kutrace_packet_seen() has read the headers onto its own stack, where they stay until this returns.
+    // SAFETY: kutrace_packet_seen() has read the headers out of the skb, of which it has a reference, onto its own stack,
+    // where they stay until this returns. The skb itself does not come here.
     let packet = unsafe { &*packet };
     // SAFETY: as above.
     let data = unsafe { &*data };
@@ -195,8 +248,8 @@ unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64
 
 /// A vector of some CPU is for another device: said by the CPU that gave it.
 unsafe extern "C" fn vector<const COUNTING: bool>(cpu: u32, vector: u32, name: *const c_char) {
-    // SAFETY: kutrace_name_vector() has made the text on its own stack, ended by 0, where it stays until this returns.
-    // The interrupt and its handlers do not come here.
+    // SAFETY: kutrace_name_vector(), or kutrace_name() of a stock kernel's source, has made the text on its own stack,
+    // ended by 0, where it stays until this returns. The interrupt and its handlers do not come here.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     let mut words = [0; NAME_WORDS];
     (words[0], words[1]) = (NAME_VECTOR, Vector::of(cpu, vector).0);

@@ -8,9 +8,14 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
+#include "guests.h"
 #include "packets.h"
 #include "records.h"
 #include "source.h"
+#include "steal.h"
+
+/* A bit of ../format/src/capability.rs. */
+enum { STEAL = 27 };
 
 static char *source = "";
 module_param(source, charp, 0444);
@@ -34,6 +39,7 @@ int kutrace_source_choose(void)
 {
 	size_t n;
 
+	kutrace_steal_find();
 	for (n = 0; n < ARRAY_SIZE(kutrace_sources); n++) {
 		if (source[0] && strcmp(source, kutrace_sources[n]->name))
 			continue;
@@ -52,22 +58,27 @@ int kutrace_source_connect(const struct kutrace_table *table)
 
 void kutrace_source_disconnect(void)
 {
+	kutrace_guests_end();
 	kutrace_records_end();
 	kutrace_packets_end();
 	kutrace_chosen->disconnect();
+	kutrace_steal_end();
 }
 
 void kutrace_source_disable(void)
 {
+	kutrace_guests_end();
 	kutrace_records_end();
 	kutrace_packets_end();
 	kutrace_chosen->disable();
+	kutrace_steal_end();
 }
 
 int kutrace_source_enable(void)
 {
-	int ret = kutrace_chosen->enable() ?: kutrace_packets_begin(kutrace_table) ?:
-		  kutrace_records_begin(kutrace_table);
+	int ret = kutrace_steal_begin() ?: kutrace_chosen->enable() ?:
+		  kutrace_packets_begin(kutrace_table) ?: kutrace_records_begin(kutrace_table) ?:
+		  kutrace_guests_begin(kutrace_table);
 
 	if (ret)
 		kutrace_source_disable();
@@ -86,5 +97,5 @@ u32 kutrace_source_kind(void)
 
 u64 kutrace_source_unseen(void)
 {
-	return kutrace_chosen->unseen();
+	return kutrace_chosen->unseen() | (kutrace_steal_is_seen() ? 0 : BIT_ULL(STEAL));
 }

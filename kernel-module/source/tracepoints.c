@@ -10,7 +10,6 @@
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <asm/hypervisor.h>
 #include <asm/ibt.h>
 
 #include "packets.h"
@@ -90,6 +89,7 @@ static int kutrace_tracepoints_connect(const struct kutrace_table *table)
 	if (table->ops.version != KUTRACE_OPS_VERSION)
 		return -ENOEXEC;
 	for_each_kernel_tracepoint(kutrace_found, NULL);
+	kutrace_hypervisor_connect();
 	kutrace_lead(event, table->ops.event);
 	kutrace_lead(value, table->ops.value);
 	kutrace_lead(address, table->ops.address);
@@ -117,6 +117,7 @@ static void kutrace_tracepoints_disable(void)
 						    probe->function, NULL);
 		probe->is_on = false;
 	}
+	kutrace_hypervisor_end();
 	kutrace_cpus_end();
 	/*
 	 * Waits for every probe that is under way: by what tracepoints promise,
@@ -145,7 +146,7 @@ static int kutrace_tracepoints_enable(void)
 
 	kutrace_idle_begin();
 	ret = kutrace_faults_begin() ?: kutrace_devices_begin() ?: kutrace_frequency_begin() ?:
-	      kutrace_cpus_begin();
+	      kutrace_cpus_begin() ?: kutrace_hypervisor_begin();
 	kutrace_tracepoints_on = true;
 	for_each_probe(group, probe) {
 		if (!probe->tracepoint || ret)
@@ -178,9 +179,7 @@ static u64 kutrace_tracepoints_unseen(void)
 		unseen |= BIT_ULL(SCHEDULER);
 	if (!kutrace_has("ipi_send_cpu"))
 		unseen |= BIT_ULL(SENDERS);
-	/* Their interrupts, ticks among them, come without a tracepoint. */
-	if (x86_hyper_type == X86_HYPER_MS_HYPERV || x86_hyper_type == X86_HYPER_XEN_PV ||
-	    x86_hyper_type == X86_HYPER_XEN_HVM)
+	if (kutrace_hypervisor_is_silent())
 		unseen |= BIT_ULL(INTERRUPTS);
 	return unseen;
 }

@@ -15,7 +15,6 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/falloc.h>
 #include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
@@ -24,32 +23,19 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
-#include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
-#include <asm/tsc.h>
 
 #include "../shim.h"
+#include "page.h"
+#include "parts.h"
 #include "programs.h"
 
-/* Since 7.0 flags of areas are a type of their own. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
-#define KUTRACE_NO_RESERVE	mk_vma_flags(VMA_NORESERVE_BIT)
-#else
-#define KUTRACE_NO_RESERVE	VM_NORESERVE
-#endif
-
 #define KUTRACE_PROGRAMS_VERSION 2
-#define KUTRACE_AREA_BYTES	(16UL << 20)
 #define KUTRACE_NO_MORE		U32_MAX
-/* Of what a thread gets of another's part; what is noted of it takes as much. */
-#define KUTRACE_REST_BYTES	32U
-
-enum { KUTRACE_KIND_WORDS, KUTRACE_KIND_NAMES, KUTRACE_KIND_REST };
 
 struct kutrace_attach {
 	u32 version;
@@ -58,40 +44,11 @@ struct kutrace_attach {
 	u64 bytes;
 };
 
-struct kutrace_grant {
-	u32 kind;
-	u32 bytes;
-	u32 offset;
+struct kutrace_taken {
 	u32 serial;
+	u32 reserved;
+	/* Of the newest piece of a part; 0 for all that an ended process had. */
 	u64 sequence;
-};
-
-struct kutrace_page {
-	u64 address;
-};
-
-struct kutrace_quota {
-	u64 process;
-	u64 all;
-};
-
-struct kutrace_program {
-	u32 serial;
-	u32 tgid;
-	s32 fd;
-	u32 grants;
-	u64 address;
-	u64 refused;
-	char comm[16];
-};
-
-struct kutrace_granted {
-	u32 offset;
-	u32 bytes;
-	u32 tid;
-	u32 kind;
-	u64 sequence;
-	u64 tsc;
 };
 
 #define KUTRACE_IOC_ATTACH	_IOWR(KUTRACE_IOC_TYPE, 0x40, struct kutrace_attach)
@@ -99,119 +56,51 @@ struct kutrace_granted {
 #define KUTRACE_IOC_PAGE	_IOR(KUTRACE_IOC_TYPE, 0x42, struct kutrace_page)
 #define KUTRACE_IOC_QUOTA	_IOW(KUTRACE_IOC_TYPE, 0x43, struct kutrace_quota)
 #define KUTRACE_IOC_PROGRAM	_IOWR(KUTRACE_IOC_TYPE, 0x44, struct kutrace_program)
-
-/* What one thread has, or had, of a part: up to the next piece, or its end. */
-struct kutrace_piece {
-	struct kutrace_piece *before;
-	u32 offset;
-	u32 tid;
-	u64 sequence;
-	u64 tsc;
-};
-
-/* A part of an area: whole pages. */
-struct kutrace_part {
-	struct list_head list;
-	u32 offset;
-	u32 bytes;
-	u32 kind;
-	/* How many others the thread of the newest piece has got since. */
-	u32 left;
-	struct pid *thread;
-	struct kutrace_piece *newest;
-};
-
-/* A process, known by its memory: that lasts from one exec to the next. */
-struct kutrace_process {
-	struct list_head list;
-	struct mm_struct *mm;
-	struct file *area;
-	unsigned long address;
-	u64 bytes;
-	/* Of what all have, kept for its first words. */
-	u32 booked;
-	u32 pieces;
-	u64 sequence;
-	/* The one granted last is last. */
-	struct list_head parts;
-	struct kutrace_program told;
-};
+#define KUTRACE_IOC_REFUSED	_IOWR(KUTRACE_IOC_TYPE, 0x45, struct kutrace_refused)
+#define KUTRACE_IOC_TAKEN	_IOW(KUTRACE_IOC_TYPE, 0x46, struct kutrace_taken)
 
 /* Of all that follows. Taken under the control lock, and under no lock of mm. */
 static DEFINE_MUTEX(kutrace_programs_lock);
 static LIST_HEAD(kutrace_processes);
 static u32 kutrace_serial;
 static bool kutrace_recording;
+/* The number of the trace, which programs see while it is recorded. */
+static u32 kutrace_traces;
 static bool kutrace_wraps;
-static u64 kutrace_bytes;
-/* For the next trace, and for the present one. */
+static bool kutrace_streams;
+/* What the next trace is to have, and what one has otherwise. */
 #define KUTRACE_USUAL	((struct kutrace_quota) { 4UL << 20, 64UL << 20 })
 static struct kutrace_quota kutrace_asked = KUTRACE_USUAL;
-static struct kutrace_quota kutrace_quota;
 /* Whoever got no area, told as one process after all others. */
 static struct kutrace_process kutrace_others = {
 	.parts = LIST_HEAD_INIT(kutrace_others.parts),
 	.told = { .serial = KUTRACE_NO_MORE, .comm = "others" },
 };
 
-/* The page of programs; its number is that of the trace, or 0. */
-static struct file *kutrace_page_file;
-static struct page *kutrace_page;
-static u32 kutrace_traces;
-
-/* A trace may have been started before there is a page. */
-static void kutrace_show(u32 trace)
-{
-	if (kutrace_page)
-		WRITE_ONCE(*(u32 *)page_address(kutrace_page), trace);
-}
-
-/* Nobody has anything of a part any more. */
-static void kutrace_forget(struct kutrace_process *process,
-			   struct kutrace_part *part)
-{
-	struct kutrace_piece *piece;
-
-	while ((piece = part->newest)) {
-		part->newest = piece->before;
-		process->pieces--;
-		kfree(piece);
-	}
-	put_pid(part->thread);
-	part->thread = NULL;
-}
-
 static void kutrace_free_process(struct kutrace_process *process)
 {
-	struct kutrace_part *part, *next;
-
-	list_for_each_entry_safe(part, next, &process->parts, list) {
-		kutrace_forget(process, part);
-		kfree(part);
-	}
-	/* The process may have it mapped; what is there goes all the same. */
-	if (process->bytes)
-		vfs_fallocate(process->area,
-			      FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-			      process->bytes);
+	kutrace_parts_free(process);
 	fput(process->area);
 	mmdrop(process->mm);
 	kfree(process);
 }
 
-void kutrace_programs_reset(bool wrap)
+void kutrace_programs_reset(bool wrap, bool stream)
 {
 	struct kutrace_process *process, *next;
 
 	mutex_lock(&kutrace_programs_lock);
-	list_for_each_entry_safe(process, next, &kutrace_processes, list)
+	list_for_each_entry_safe(process, next, &kutrace_processes, list) {
+		list_del(&process->list);
 		kutrace_free_process(process);
-	INIT_LIST_HEAD(&kutrace_processes);
+	}
 	kutrace_bytes = 0;
 	kutrace_wraps = wrap;
+	kutrace_streams = stream;
 	kutrace_quota = kutrace_asked;
 	kutrace_asked = KUTRACE_USUAL;
 	kutrace_others.told.refused = 0;
+	kutrace_rate_reset();
 	mutex_unlock(&kutrace_programs_lock);
 }
 
@@ -221,7 +110,7 @@ void kutrace_programs_open(void)
 	kutrace_recording = true;
 	if (!++kutrace_traces)
 		kutrace_traces = 1;
-	kutrace_show(kutrace_traces);
+	kutrace_page_show(kutrace_traces);
 	mutex_unlock(&kutrace_programs_lock);
 }
 
@@ -229,8 +118,41 @@ void kutrace_programs_close(void)
 {
 	mutex_lock(&kutrace_programs_lock);
 	kutrace_recording = false;
-	kutrace_show(0);
+	kutrace_page_show(0);
 	mutex_unlock(&kutrace_programs_lock);
+}
+
+/* Nobody writes there any more. */
+static bool kutrace_has_ended(const struct kutrace_process *process)
+{
+	return !atomic_read(&process->mm->mm_users);
+}
+
+static void kutrace_remove(struct kutrace_process *process)
+{
+	list_del(&process->list);
+	kutrace_bytes -= process->held + process->booked;
+	kutrace_free_process(process);
+}
+
+/*
+ * In wrap mode: takes what a process has that has ended, of those the one that
+ * came first. Who is reading it finds out.
+ */
+static bool kutrace_make_room(void)
+{
+	struct kutrace_process *process;
+
+	if (!kutrace_wraps)
+		return false;
+	list_for_each_entry(process, &kutrace_processes, list) {
+		if (!kutrace_has_ended(process))
+			continue;
+		kutrace_others.told.refused += process->told.refused;
+		kutrace_remove(process);
+		return true;
+	}
+	return false;
 }
 
 static struct kutrace_process *kutrace_find_process(void)
@@ -243,168 +165,6 @@ static struct kutrace_process *kutrace_find_process(void)
 	return NULL;
 }
 
-/* The calling thread has a part from @offset on. */
-static int kutrace_give(struct kutrace_process *process,
-			struct kutrace_part *part, u32 offset,
-			struct kutrace_grant *grant)
-{
-	struct kutrace_piece *piece;
-	struct kutrace_part *other;
-
-	piece = kmalloc(sizeof(*piece), GFP_KERNEL_ACCOUNT);
-	if (!piece)
-		return -ENOMEM;
-	*piece = (struct kutrace_piece) {
-		.before = part->newest,
-		.offset = offset,
-		.tid = task_pid_nr(current),
-		.sequence = ++process->sequence,
-		.tsc = rdtsc_ordered(),
-	};
-	if (part->kind == KUTRACE_KIND_WORDS)
-		list_for_each_entry(other, &process->parts, list)
-			if (other->thread == task_pid(current) &&
-			    other->kind == KUTRACE_KIND_WORDS)
-				other->left++;
-	part->newest = piece;
-	part->left = 0;
-	put_pid(part->thread);
-	part->thread = get_pid(task_pid(current));
-	list_move_tail(&part->list, &process->parts);
-	process->pieces++;
-	grant->offset = offset;
-	grant->bytes = part->offset + part->bytes - offset;
-	grant->sequence = piece->sequence;
-	return 0;
-}
-
-/* Another part at the end of what the process has. */
-static int kutrace_give_more(struct kutrace_process *process,
-			     struct kutrace_grant *grant)
-{
-	struct kutrace_part *part;
-	u64 room;
-	u32 bytes;
-	int ret;
-
-	if (grant->kind == KUTRACE_KIND_WORDS) {
-		kutrace_bytes -= process->booked;
-		process->booked = 0;
-	}
-	room = min(kutrace_quota.process - process->bytes - process->booked,
-		   kutrace_quota.all - kutrace_bytes);
-	bytes = min_t(u64, grant->bytes, round_down(room, PAGE_SIZE));
-	if (!bytes)
-		return -ENOSPC;
-	part = kzalloc(sizeof(*part), GFP_KERNEL_ACCOUNT);
-	if (!part)
-		return -ENOMEM;
-	INIT_LIST_HEAD(&part->list);
-	part->offset = process->bytes;
-	part->bytes = bytes;
-	part->kind = grant->kind;
-	ret = vfs_fallocate(process->area, 0, part->offset, bytes);
-	if (!ret)
-		ret = kutrace_give(process, part, part->offset, grant);
-	if (ret) {
-		kfree(part);
-		return ret;
-	}
-	process->bytes += bytes;
-	kutrace_bytes += bytes;
-	return 0;
-}
-
-static bool kutrace_lives(struct pid *thread)
-{
-	bool lives;
-
-	rcu_read_lock();
-	lives = pid_task(thread, PIDTYPE_PID);
-	rcu_read_unlock();
-	return lives;
-}
-
-/*
- * The oldest part that nobody writes into: of a thread that is gone, or has got
- * others since. One other may not be enough: a signal handler that came into
- * the middle of an entry may have asked for it.
- */
-static struct kutrace_part *kutrace_oldest(struct kutrace_process *process)
-{
-	struct kutrace_part *part, *second = NULL;
-
-	list_for_each_entry(part, &process->parts, list) {
-		if (part->kind != KUTRACE_KIND_WORDS)
-			continue;
-		if (part->left > 1 || !kutrace_lives(part->thread))
-			return part;
-		if (part->left && !second)
-			second = part;
-	}
-	return second;
-}
-
-/* In wrap mode: that, with new pages. */
-static int kutrace_give_again(struct kutrace_process *process,
-			      struct kutrace_grant *grant)
-{
-	struct kutrace_part *part = kutrace_oldest(process);
-	int ret;
-
-	if (!part)
-		return -ENOSPC;
-	ret = vfs_fallocate(process->area,
-			    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			    part->offset, part->bytes);
-	if (ret)
-		return ret;
-	kutrace_forget(process, part);
-	part->left = U32_MAX;
-	ret = vfs_fallocate(process->area, 0, part->offset, part->bytes);
-	if (ret)
-		return ret;
-	return kutrace_give(process, part, part->offset, grant);
-}
-
-/*
- * What is left of a part: its own, which it did not use before, or that of a
- * thread which is gone. The sequence says which piece is meant, so it is not
- * one that was granted anew, and the offset where its thread had got to.
- */
-static int kutrace_give_rest(struct kutrace_process *process,
-			     struct kutrace_grant *grant)
-{
-	struct kutrace_part *part;
-	struct kutrace_piece *piece;
-	u32 used;
-	int ret;
-
-	list_for_each_entry_reverse(part, &process->parts, list)
-		if (part->newest && part->newest->sequence == grant->sequence)
-			goto found;
-	return -ESTALE;
-found:
-	piece = part->newest;
-	if (part->kind != KUTRACE_KIND_WORDS ||
-	    grant->offset < piece->offset ||
-	    grant->offset > part->offset + part->bytes)
-		return -EINVAL;
-	if (part->thread != task_pid(current) && kutrace_lives(part->thread))
-		return -EBUSY;
-	used = round_up(grant->offset - piece->offset, KUTRACE_REST_BYTES);
-	if (piece->offset + used >= part->offset + part->bytes)
-		return -ENOSPC;
-	ret = kutrace_give(process, part, piece->offset + used, grant);
-	/* Of nothing, nothing need be known. */
-	if (!ret && !used) {
-		part->newest->before = piece->before;
-		process->pieces--;
-		kfree(piece);
-	}
-	return ret;
-}
-
 static long kutrace_grant_locked(struct kutrace_grant *grant)
 {
 	struct kutrace_process *process = kutrace_find_process();
@@ -415,18 +175,25 @@ static long kutrace_grant_locked(struct kutrace_grant *grant)
 	if (!kutrace_recording)
 		return -EAGAIN;
 	if (grant->kind == KUTRACE_KIND_REST)
-		return kutrace_give_rest(process, grant);
+		return kutrace_parts_rest(process, grant);
 	if (!grant->bytes || grant->bytes % PAGE_SIZE ||
 	    grant->bytes > KUTRACE_AREA_BYTES ||
 	    grant->kind > KUTRACE_KIND_NAMES)
 		return -EINVAL;
-	ret = kutrace_give_more(process, grant);
+	if (grant->kind == KUTRACE_KIND_WORDS &&
+	    !kutrace_rate_take(grant->bytes / sizeof(u64)))
+		return -EDQUOT;
+	do
+		ret = kutrace_parts_more(process, grant);
+	while (ret == -ENOSPC && process->bytes < kutrace_quota.process &&
+	       kutrace_make_room());
 	if (ret == -ENOSPC && kutrace_wraps &&
 	    grant->kind == KUTRACE_KIND_WORDS)
-		ret = kutrace_give_again(process, grant);
+		ret = kutrace_parts_again(process, grant);
 	if (ret)
 		process->told.refused++;
-	return ret;
+	/* Room comes as the stream is read. */
+	return ret == -ENOSPC && kutrace_streams ? -EDQUOT : ret;
 }
 
 static long kutrace_grant(struct kutrace_grant *grant)
@@ -454,6 +221,9 @@ static struct kutrace_process *kutrace_new_process(void)
 		kfree(process);
 		return error;
 	}
+	/* Its pages stay where they are, so they shall not be where others move. */
+	mapping_set_unevictable(process->area->f_mapping);
+	mapping_set_gfp_mask(process->area->f_mapping, GFP_HIGHUSER);
 	INIT_LIST_HEAD(&process->parts);
 	process->mm = current->mm;
 	mmgrab(process->mm);
@@ -495,13 +265,15 @@ static struct file *kutrace_area(struct kutrace_attach *attach)
 	if (kutrace_serial == KUTRACE_NO_MORE - 1)
 		return kutrace_no_area(-ENOSPC);
 	/* An area without a word would be worth less than none. */
-	if (min(kutrace_quota.process, kutrace_quota.all - kutrace_bytes) <
-	    2 * PAGE_SIZE)
+	if (kutrace_quota.process < 2 * PAGE_SIZE)
 		return kutrace_no_area(-ENOSPC);
+	while (kutrace_quota.all - kutrace_bytes < 2 * PAGE_SIZE)
+		if (!kutrace_make_room())
+			return kutrace_no_area(-ENOSPC);
 	process = kutrace_new_process();
 	if (IS_ERR(process))
 		return kutrace_no_area(PTR_ERR(process));
-	ret = kutrace_give_more(process, &names);
+	ret = kutrace_parts_more(process, &names);
 	if (ret) {
 		kutrace_free_process(process);
 		return kutrace_no_area(ret);
@@ -554,27 +326,6 @@ static long kutrace_attach(struct kutrace_attach *attach)
 	return ret;
 }
 
-/* A file opened for reading only can never be mapped for writing. */
-static struct file *kutrace_readonly(struct file *file)
-{
-	return dentry_open(&file->f_path, O_RDONLY | O_LARGEFILE, current_cred());
-}
-
-static long kutrace_map_page(struct kutrace_page *page)
-{
-	struct file *file = kutrace_readonly(kutrace_page_file);
-	unsigned long address;
-
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	address = vm_mmap(file, 0, PAGE_SIZE, PROT_READ, MAP_SHARED, 0);
-	fput(file);
-	if (IS_ERR_VALUE(address))
-		return address;
-	page->address = address;
-	return 0;
-}
-
 static long kutrace_programs_ioctl(struct file *file, unsigned int cmd,
 				   unsigned long arg)
 {
@@ -598,7 +349,7 @@ static long kutrace_programs_ioctl(struct file *file, unsigned int cmd,
 		ret = kutrace_grant(&argument.grant);
 		break;
 	case KUTRACE_IOC_PAGE:
-		ret = kutrace_map_page(&argument.page);
+		ret = kutrace_page_map(&argument.page);
 		break;
 	default:
 		ret = -ENOTTY;
@@ -614,31 +365,15 @@ static long kutrace_tell(struct kutrace_process *process,
 {
 	struct kutrace_granted __user *to = u64_to_user_ptr(program->address);
 	u32 room = program->grants;
-	struct kutrace_piece *piece;
-	struct kutrace_part *part;
 	struct file *file;
-	u32 end;
-	int fd;
+	int fd, ret;
 
 	*program = process->told;
 	program->grants = process->pieces;
-	list_for_each_entry(part, &process->parts, list) {
-		end = part->offset + part->bytes;
-		for (piece = part->newest; piece && room;
-		     end = piece->offset, piece = piece->before, room--) {
-			struct kutrace_granted granted = {
-				.offset = piece->offset,
-				.bytes = end - piece->offset,
-				.tid = piece->tid,
-				.kind = part->kind,
-				.sequence = piece->sequence,
-				.tsc = piece->tsc,
-			};
-
-			if (copy_to_user(to++, &granted, sizeof(*to)))
-				return -EFAULT;
-		}
-	}
+	program->ended = process->mm && kutrace_has_ended(process);
+	ret = kutrace_parts_tell(process, to, room);
+	if (ret)
+		return ret;
 	file = kutrace_readonly(process->area);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
@@ -665,6 +400,25 @@ static long kutrace_next_program(struct kutrace_program *program)
 	return 0;
 }
 
+static long kutrace_take(const struct kutrace_taken *taken)
+{
+	struct kutrace_process *process;
+
+	if (!kutrace_streams || taken->reserved)
+		return -EINVAL;
+	list_for_each_entry(process, &kutrace_processes, list) {
+		if (process->told.serial != taken->serial)
+			continue;
+		if (taken->sequence)
+			return kutrace_parts_take(process, taken->sequence);
+		if (!kutrace_has_ended(process))
+			return -EBUSY;
+		kutrace_remove(process);
+		return 0;
+	}
+	return -ESTALE;
+}
+
 static long kutrace_set_quota(const struct kutrace_quota *quota)
 {
 	if (quota->process > KUTRACE_AREA_BYTES)
@@ -687,11 +441,32 @@ long kutrace_programs_control(unsigned int cmd, union kutrace_argument *argument
 	case KUTRACE_IOC_PROGRAM:
 		ret = kutrace_next_program((void *)argument);
 		break;
+	case KUTRACE_IOC_TAKEN:
+		ret = kutrace_take((void *)argument);
+		break;
+	case KUTRACE_IOC_REFUSED:
+		kutrace_rate_next((void *)argument);
+		ret = 0;
+		break;
 	default:
 		ret = -ENOTTY;
 	}
 	mutex_unlock(&kutrace_programs_lock);
 	return ret;
+}
+
+/* Says where an image of the memory has what programs record. */
+void kutrace_programs_layout(struct kutrace_layout *layout)
+{
+	*layout = (struct kutrace_layout) {
+		.processes = (u64)&kutrace_processes,
+		.others = (u64)&kutrace_others.told,
+		.process.list = offsetof(struct kutrace_process, list),
+		.process.told = offsetof(struct kutrace_process, told),
+		.process.pieces = offsetof(struct kutrace_process, pieces),
+		.process.parts = offsetof(struct kutrace_process, parts),
+	};
+	kutrace_parts_layout(layout);
 }
 
 static const struct file_operations kutrace_programs_fops = {
@@ -708,43 +483,27 @@ static struct miscdevice kutrace_programs_device = {
 	.mode = 0666,
 };
 
-static void kutrace_free_page(void)
-{
-	kutrace_show(0);
-	put_page(kutrace_page);
-	kutrace_page = NULL;
-	fput(kutrace_page_file);
-}
-
 int kutrace_programs_add(void)
 {
-	struct page *page;
+	struct file *file;
 	int ret;
 
 	kutrace_quota = kutrace_asked;
-	kutrace_page_file = shmem_file_setup("kutrace", PAGE_SIZE, KUTRACE_NO_RESERVE);
-	if (IS_ERR(kutrace_page_file))
-		return PTR_ERR(kutrace_page_file);
-	/* It is read by its address, so it must stay where it is. */
-	mapping_set_unevictable(kutrace_page_file->f_mapping);
-	page = shmem_read_mapping_page(kutrace_page_file->f_mapping, 0);
-	if (IS_ERR(page)) {
-		fput(kutrace_page_file);
-		return PTR_ERR(page);
-	}
-	kutrace_page = page;
+	file = kutrace_page_add();
+	if (IS_ERR(file))
+		return PTR_ERR(file);
 	/* It has no parts of it, so nothing of the page is read. */
-	kutrace_others.area = kutrace_page_file;
-	kutrace_show(kutrace_recording ? kutrace_traces : 0);
+	kutrace_others.area = file;
+	kutrace_page_show(kutrace_recording ? kutrace_traces : 0);
 	ret = misc_register(&kutrace_programs_device);
 	if (ret)
-		kutrace_free_page();
+		kutrace_page_remove();
 	return ret;
 }
 
 void kutrace_programs_remove(void)
 {
 	misc_deregister(&kutrace_programs_device);
-	kutrace_programs_reset(false);
-	kutrace_free_page();
+	kutrace_programs_reset(false, false);
+	kutrace_page_remove();
 }

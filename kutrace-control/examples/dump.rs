@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args_os().nth(1).context("dump: FOLDER is missing")?);
     let (trace, duplicate) = (folder.join("dump.raw"), folder.join("dump.copy"));
     let pool: Vec<AtomicU32> = (0..BLOCKS).flat_map(full_block).map(AtomicU32::new).collect();
-    let names = Names::gather(&Start::default(), &[], &[]);
+    let names = Names::gather(&Start::default(), &Start::now(), &[], &[]);
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         rounds.push([measure(|| write(&pool, &names, &trace))?, measure(|| copy(&trace, &duplicate))?]);

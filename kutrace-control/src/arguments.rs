@@ -325,7 +325,7 @@ pub struct Start {
 /// What is read, named as in the tools that turn one kind of file into another.
 #[derive(Debug, Args)]
 pub struct TraceFile {
-    /// A raw trace, or -i FILE; standard input if absent or `-`
+    /// A raw trace, or -i FILE; standard input, to its end, if absent or `-`
     file: Option<PathBuf>,
     /// The same as FILE
     #[arg(short, long, value_name = "FILE", conflicts_with = "file", hide = true)]
@@ -351,6 +351,9 @@ pub struct Page {
     /// Title of the page [default: the name of FILE]
     #[arg(long)]
     pub title: Option<String>,
+    /// Omit the names of functions
+    #[arg(long)]
+    pub no_symbols: bool,
     /// Replace OUT if it exists
     #[arg(short, long)]
     force: bool,

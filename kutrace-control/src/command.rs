@@ -90,7 +90,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         }
         Command::Why(why) => show::why(&why)?,
         Command::Diff(diff) => show::diff(&diff),
-        Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.output())?,
+        Command::Html(page) => show::page(&page)?,
         Command::Export(export) => show::export(&export)?,
         Command::Sql(asked) => return sql(&asked),
         Command::Merge(asked) => merge(&asked.files, &asked.output())?,

@@ -9,17 +9,31 @@ use std::sync::atomic::AtomicU32;
 use anyhow::{ensure, Context, Result};
 use kutrace_cli::Failure;
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, VERSION};
+use kutrace_format::abi::command::{
+    Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, STATE_TRACING, STREAM, VERSION,
+};
 use kutrace_format::abi::event::NAME_BYTES;
-use kutrace_format::abi::programs::Quota;
+use kutrace_format::abi::programs::{Quota, Taken};
 use kutrace_format::reading::READINGS_MAX;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::programs::Attached;
 use crate::sys;
 
 /// Where the module puts its device.
 pub const PATH: &str = "/dev/kutrace";
+
+/// Whether every CPU has ended its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlocksEnd {
+    /// They have.
+    All,
+    /// One found no block free for its next.
+    NoneFree,
+    /// One takes no interrupts.
+    Stuck,
+}
 
 /// What a session drives: the device, or a stand-in where there is no module.
 pub trait Recorder: Sized {
@@ -57,18 +71,24 @@ pub trait Recorder: Sized {
     fn full(&self) -> Result<Blocks>;
     /// Gives back what [`Recorder::full`] took.
     fn free(&self, blocks: &Blocks) -> Result<()>;
-    /// Ends the blocks of a stream that began before the counter `before`.
-    fn flush(&self, before: u64) -> Result<()>;
-    /// Ends all blocks of a stream; false if a CPU found no block free for its next.
-    fn end_blocks(&self) -> Result<bool>;
-    /// Has every block that is being filled say how far it is filled; the counter up to which that is all.
-    fn look(&self) -> Result<u64>;
+    /// Ends the blocks of a stream that began before the counter `before`; false if a CPU takes no interrupts.
+    fn flush(&self, before: u64) -> Result<bool>;
+    /// Ends all blocks of a stream.
+    fn end_blocks(&self) -> Result<BlocksEnd>;
+    /// Has every block that is being filled say how far it is filled; the counter up to which that is all. None if a CPU
+    /// takes no interrupts, or lets no other thread run.
+    fn look(&self) -> Result<Option<u64>>;
     /// Leaves something with the trace, after what was left before, until the next reset.
     fn leave(&self, bytes: &[u8]) -> Result<()>;
     /// All that was left with the trace.
     fn left(&self) -> Result<Vec<u8>>;
-    /// What programs recorded into memory of their own, as sections of a file.
-    fn programs(&self) -> Result<Vec<u8>>;
+    /// The program that attached after the one with this number, and what it recorded into memory of its own.
+    fn program_after(&self, serial: u32) -> Result<Option<Attached>>;
+    /// What was read of a program, of a stream, is in the file; false if it cannot be given back yet, or is not there any
+    /// more.
+    fn take_back(&self, taken: Taken) -> Result<bool>;
+    /// Which programs were refused something, as [`crate::programs::refused`] finds it.
+    fn refused(&self) -> Result<Vec<u8>>;
     /// Bytes that are kept of what an earlier kernel left in memory that outlives a reboot.
     fn kept(&self) -> Result<u64>;
     /// The `blocks` blocks of the pool.
@@ -131,7 +151,7 @@ impl Recorder for Device {
 
     fn snapshot(&self) -> Result<Moment> {
         let refused = |errno| match errno {
-            Errno::INVAL => Failure::new("no trace is running in wrap mode", "start one: kutrace_control gowrap"),
+            Errno::INVAL => self.no_snapshot(),
             Errno::AGAIN => Failure::new(
                 "a CPU ran out of free blocks",
                 "try again; a larger buffer makes this less likely: insmod kutrace.ko tracemb=...",
@@ -175,24 +195,32 @@ impl Recorder for Device {
         sys::free(self.file.as_fd(), blocks).map_err(|errno| self.refusal(errno)).context(PATH)
     }
 
-    fn flush(&self, before: u64) -> Result<()> {
-        sys::flush(self.file.as_fd(), before).map_err(|errno| self.refusal(errno)).context(PATH)
-    }
-
-    fn end_blocks(&self) -> Result<bool> {
-        match sys::flush(self.file.as_fd(), u64::MAX) {
+    fn flush(&self, before: u64) -> Result<bool> {
+        match sys::flush(self.file.as_fd(), before) {
             Ok(()) => Ok(true),
-            Err(Errno::AGAIN) => Ok(false),
+            Err(Errno::TIMEDOUT) => Ok(false),
             Err(errno) => Err(self.refusal(errno)).context(PATH),
         }
     }
 
-    fn look(&self) -> Result<u64> {
-        let refused = |errno| match errno {
-            Errno::INVAL => Failure::new("no trace is running", "start one: kutrace_control gowrap"),
-            errno => refusal(errno),
-        };
-        sys::look(self.file.as_fd()).map_err(refused).context(PATH)
+    fn end_blocks(&self) -> Result<BlocksEnd> {
+        match sys::flush(self.file.as_fd(), u64::MAX) {
+            Ok(()) => Ok(BlocksEnd::All),
+            Err(Errno::AGAIN) => Ok(BlocksEnd::NoneFree),
+            Err(Errno::TIMEDOUT) => Ok(BlocksEnd::Stuck),
+            Err(errno) => Err(self.refusal(errno)).context(PATH),
+        }
+    }
+
+    fn look(&self) -> Result<Option<u64>> {
+        match sys::look(self.file.as_fd()) {
+            Ok(end) => Ok(Some(end)),
+            Err(Errno::TIMEDOUT) => Ok(None),
+            Err(Errno::INVAL) => {
+                Err(Failure::new("no trace is running", "start one: kutrace_control gowrap")).context(PATH)
+            }
+            Err(errno) => Err(refusal(errno)).context(PATH),
+        }
     }
 
     fn leave(&self, bytes: &[u8]) -> Result<()> {
@@ -212,8 +240,19 @@ impl Recorder for Device {
         Ok(bytes)
     }
 
-    fn programs(&self) -> Result<Vec<u8>> {
-        crate::programs::sections(&self.file).context(PATH)
+    fn program_after(&self, serial: u32) -> Result<Option<Attached>> {
+        crate::programs::after(&self.file, serial).context(PATH)
+    }
+
+    fn take_back(&self, taken: Taken) -> Result<bool> {
+        match sys::taken(self.file.as_fd(), taken) {
+            Err(Errno::BUSY | Errno::STALE) => Ok(false),
+            given => given.map(|()| true).map_err(refusal).context(PATH),
+        }
+    }
+
+    fn refused(&self) -> Result<Vec<u8>> {
+        crate::programs::refused(&self.file).context(PATH)
     }
 
     fn kept(&self) -> Result<u64> {
@@ -246,6 +285,18 @@ impl Device {
         match sys::info(self.file.as_fd()) {
             Ok(info) if errno == Errno::BUSY && info.holder != 0 => held_by(info.holder),
             _ => refusal(errno),
+        }
+    }
+
+    /// Why there can be no snapshot. The memory of a stream has only what is not in its file yet, and whoever else took a
+    /// block would take it from that.
+    fn no_snapshot(&self) -> Failure {
+        match sys::info(self.file.as_fd()) {
+            Ok(info) if info.state == STATE_TRACING && info.flags & STREAM != 0 => Failure::new(
+                format_args!("the trace is a stream, which {} writes to its file", process_name(info.holder)),
+                "read or copy that file: it has all but the last second, also while it is written",
+            ),
+            _ => Failure::new("no trace is running in wrap mode", "start one: kutrace_control gowrap"),
         }
     }
 }
@@ -341,7 +392,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 12");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 14");
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub struct Follow {
 
 impl Follow {
     /// Gives `each` what is new in the pool; it returns how many of the words it has used, and the others come again with
-    /// those after them. The counter up to which it has all.
+    /// those after them. The counter up to which it has all; none, and nothing is read, while a CPU lets nobody look.
     ///
     /// # Errors
     /// If nothing is recorded.
@@ -92,9 +92,11 @@ impl Follow {
         recorder: &R,
         pool: &[AtomicU32],
         each: impl FnMut(Piece) -> usize,
-    ) -> Result<u64> {
+    ) -> Result<Option<u64>> {
         let end = recorder.look()?;
-        self.read_new(&recorder.info()?, pool, each);
+        if end.is_some() {
+            self.read_new(&recorder.info()?, pool, each);
+        }
         Ok(end)
     }
 

@@ -24,6 +24,7 @@ mod pool;
 pub mod selection;
 pub mod names;
 pub mod programs;
+pub mod areas;
 pub mod dump;
 pub mod snapshot;
 pub mod reading;

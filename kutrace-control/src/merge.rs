@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, ensure, Context, Result};
 use kutrace_cli::{say, Exit, Failure};
 use kutrace_tools::Input;
+use postprocess::event::names::Names;
 use postprocess::line::count;
 use postprocess::machine::file::{self, Machine, MACHINES_MAX};
-use postprocess::machine::place::{place, Known, Placed};
-use postprocess::machine::trace::known;
+use postprocess::machine::place::{place, By, Known, Placed};
+use postprocess::machine::trace::{known, Machines};
 use postprocess::raw::damage::NotATrace;
 use postprocess::source::{self, Stage};
 
@@ -34,6 +35,7 @@ pub fn merge(files: &[PathBuf], output: &Output) -> Result<Exit> {
                 name: known.name.clone(),
                 clock: line.clone(),
                 shift: placed.shift.clone(),
+                inside: placed.inside.clone(),
                 ..Machine::default()
             };
             (machine, trace.as_slice())
@@ -41,9 +43,13 @@ pub fn merge(files: &[PathBuf], output: &Output) -> Result<Exit> {
         .collect();
     output.write(|out| Ok(file::write(&parts, out)?))?;
     for ((line, placed), known) in lines.iter().zip(&placed).zip(&machines).skip(1) {
-        say(format_args!("{output}: {line} ({} there, {} back)", placed.packets.0, placed.packets.1));
+        match placed.by {
+            By::Host => say(format_args!("{output}: {line}")),
+            _ => say(format_args!("{output}: {line} ({} there, {} back)", placed.packets.0, placed.packets.1)),
+        }
         tell_contradictions(output, placed, known);
     }
+    tell_nested(output, &parts)?;
     let early: u64 = placed.iter().map(|one| one.early).sum();
     let mistaken: u64 = placed.iter().map(|one| one.mistaken).sum();
     if early == 0 {
@@ -57,6 +63,23 @@ pub fn merge(files: &[PathBuf], output: &Output) -> Result<Exit> {
     say(format_args!("{output}: {packets}"));
     // One that was taken for another says nothing of the clocks.
     Ok(if early <= mistaken { Exit::Done } else { Exit::Lost })
+}
+
+/// Says of every guest how many of its events lie in the time that its host gave it.
+fn tell_nested(output: &Output, parts: &[(Machine, &[u8])]) -> Result<()> {
+    if parts.iter().all(|(machine, _)| machine.inside.is_none()) {
+        return Ok(());
+    }
+    let opened = parts.iter().map(|(machine, bytes)| source::trace(bytes).map(|trace| (machine.clone(), trace)));
+    let opened = opened.collect::<Result<Vec<_>, NotATrace>>().map_err(|error| anyhow!("{output}: {error}"))?;
+    let all = Machines::new(opened, Vec::new());
+    let mut names = Names::default();
+    let mut decoder = all.decoding(&mut names);
+    while decoder.next(&mut names).is_some() {}
+    for (machine, sentence) in decoder.nested() {
+        say(format_args!("{output}: {machine}: {sentence}"));
+    }
+    Ok(())
 }
 
 fn tell_contradictions(output: &Output, placed: &Placed, known: &Known) {

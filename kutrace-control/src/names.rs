@@ -4,6 +4,8 @@
 //! Invariant: gathering never fails; what this machine does not tell is left out.
 
 pub mod groups;
+pub mod guests;
+pub mod known;
 pub mod machine;
 pub mod mapped;
 pub mod maps;
@@ -20,7 +22,7 @@ use kutrace_format::file::{self, Name, NameKind};
 use postprocess::tables;
 
 use groups::Group;
-use maps::{Map, Maps};
+use maps::Maps;
 use tasks::Task;
 
 /// Names by kind and number; of interrupts, also by CPU, of functions, by the whole address. A name given later
@@ -45,28 +47,34 @@ pub struct Start {
     pub tasks: Vec<Task>,
     /// The control groups.
     pub groups: Vec<Group>,
-    /// The parts of programs' files that processes ran, if they were asked for.
-    pub maps: Vec<(u32, Map)>,
+    /// The virtual CPUs of guests.
+    pub guests: Vec<guests::Thread>,
 }
 
 impl Start {
     /// What there is now.
     pub fn now() -> Start {
-        Start { tasks: tasks::alive(Path::new("/proc")), groups: groups::all(Path::new(MOUNTS)), maps: Vec::new() }
+        Start {
+            tasks: tasks::alive(Path::new("/proc")),
+            groups: groups::all(Path::new(MOUNTS)),
+            guests: guests::all(Path::new(guests::KVM)),
+        }
     }
 }
 
 /// What is mounted where.
 const MOUNTS: &str = "/proc/self/mountinfo";
+/// The clocks that the kernel could go by.
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// Name of the idle task of every CPU.
 const IDLE: &[u8] = b"-idle-";
 
 impl Names {
-    /// All the names of this machine now, and what the recorder says of its CPUs and vectors. `at_start` is
+    /// The names of this machine, of what there is `now`, and what the recorder says of its CPUs and vectors. `at_start` is
     /// what there was when tracing started: its tasks name their ids, since a later name or a reused id is told by the
     /// trace itself. It does not tell the path of a control group, so that is the last known one.
-    pub fn gather(at_start: &Start, cpus: &[Cpu], vectors: &[Vector]) -> Names {
+    pub fn gather(at_start: &Start, now: &Start, cpus: &[Cpu], vectors: &[Vector]) -> Names {
         let mut names = Names::of_tables();
         for Vector { which, name, .. } in vectors {
             let which = event::Vector(*which);
@@ -84,14 +92,19 @@ impl Names {
         names.add(NameKind::Host, 0, 0, machine::host().as_bytes());
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         names.add(NameKind::CpuModel, 0, 0, machine::cpu_model(&cpuinfo).unwrap_or_default().as_bytes());
-        let alive = tasks::alive(Path::new("/proc"));
-        for task in alive.iter().chain(&at_start.tasks) {
+        let clocks = fs::read_to_string(CLOCKS).unwrap_or_default();
+        names.add(NameKind::Hypervisor, 0, 0, guests::hypervisor(&cpuinfo, &clocks).unwrap_or_default().as_bytes());
+        // The counter of a guest may be set while it starts: what it is later counts.
+        for (thread, number, text) in at_start.guests.iter().chain(&now.guests) {
+            names.add(NameKind::Vcpu, *thread, *number, text.as_bytes());
+        }
+        for task in now.tasks.iter().chain(&at_start.tasks) {
             names.add(NameKind::Task, task.pid, task.tgid, &task.comm);
         }
-        for task in at_start.tasks.iter().chain(&alive) {
+        for task in at_start.tasks.iter().chain(&now.tasks) {
             names.add(NameKind::Cgroup, task.pid, 0, &task.cgroup);
         }
-        for (id, path) in at_start.groups.iter().chain(&groups::all(Path::new(MOUNTS))) {
+        for (id, path) in at_start.groups.iter().chain(&now.groups) {
             names.add(NameKind::CgroupPath, *id, 0, path);
         }
         names
@@ -190,7 +203,7 @@ mod tests {
         name[..4].copy_from_slice(b"eth0");
         let vector = Vector { which: event::Vector::of(3, 0x21).0, reserved: 0, name };
         let start = Start { tasks: vec![gone, renamed], groups: vec![(7, b"/removed".to_vec())], ..Start::default() };
-        let names = Names::gather(&start, &cpus, &[vector]);
+        let names = Names::gather(&start, &Start::now(), &cpus, &[vector]);
         let records = read(&names.payload());
         assert_eq!(records.len(), names.len());
         assert!(records.contains(&(2, 0, 0, b"-idle-".to_vec())));

@@ -7,70 +7,111 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::Result;
-use kutrace_format::abi::programs::{Granted, Program};
-use kutrace_format::file::{Section, PROGRAM};
+use kutrace_format::abi::programs::{Granted, Program, KIND_DONE, KIND_LAST, PAGE_BYTES, PAYLOAD_MAX};
+use kutrace_format::file::{Section, PROGRAM, REFUSED};
+use kutrace_format::program::{whole, GRANTS_ALONE};
+use postprocess::raw::refused;
 use rustix::io::pread;
 
 use crate::sys;
 
-/// A section for each program that attached, one after the other, in a file as they are.
-pub fn sections(device: &impl AsFd) -> Result<Vec<u8>> {
-    let mut sections = Vec::new();
-    let mut serial = 0;
-    while let Some(next) = read(device, serial)? {
-        serial = next.serial;
-        sections.extend_from_slice(&section(&next));
-    }
-    Ok(sections)
+/// A program as the recorder knows it now, and its area.
+#[derive(Debug)]
+pub struct Attached {
+    /// The program.
+    pub told: Program,
+    /// What it was granted.
+    pub grants: Vec<Granted>,
+    /// The file that its area is.
+    pub area: OwnedFd,
 }
 
-/// A program as it was read.
-#[derive(Debug, Default)]
-struct Copy {
-    serial: u32,
-    told: Program,
-    grants: Vec<Granted>,
-    area: Vec<u8>,
-}
-
-/// The program after the one with this number.
-fn read(device: &impl AsFd, after: u32) -> Result<Option<Copy>> {
-    let Some((told, mut grants, file)) = list(device, after)? else { return Ok(None) };
-    let end = grants.iter().map(|grant| grant.offset as usize + grant.bytes as usize).max().unwrap_or(0);
-    let mut area = vec![0; end];
-    let mut filled = 0;
-    while filled < end {
-        match pread(&file, &mut area[filled..], filled as u64)? {
-            0 => break,
-            more => filled += more,
+/// Which programs were refused how often, as the section of a file has it.
+pub fn refused(device: &impl AsFd) -> Result<Vec<u8>> {
+    let (mut payload, mut place) = (Vec::new(), 0);
+    loop {
+        let next = sys::next_refused(device.as_fd(), place)?;
+        if next.place == 0 {
+            return Ok(payload);
         }
+        place = next.place;
+        payload.extend_from_slice(&next.tgid.to_le_bytes());
+        payload.extend_from_slice(&[0; 4]);
+        payload.extend_from_slice(&next.times.to_le_bytes());
+        payload.extend_from_slice(&next.comm);
     }
-    let now = list(device, after)?.filter(|(now, ..)| now.serial == told.serial);
-    keep(&mut grants, now.as_ref().map_or(&[], |(_, now, _)| now));
-    Ok(Some(Copy { serial: told.serial, told, grants, area }))
 }
 
-/// What is known of it: itself, its grants, and the file of its area.
-fn list(device: &impl AsFd, after: u32) -> Result<Option<(Program, Vec<Granted>, OwnedFd)>> {
+/// The program that attached after the one with this number.
+pub fn after(device: &impl AsFd, serial: u32) -> rustix::io::Result<Option<Attached>> {
     let mut grants = Vec::new();
     loop {
-        let mut told = Program { serial: after, ..Program::default() };
-        let Some(file) = sys::next_program(device.as_fd(), &mut told, &mut grants)? else { return Ok(None) };
+        let mut told = Program { serial, ..Program::default() };
+        let Some(area) = sys::next_program(device.as_fd(), &mut told, &mut grants)? else { return Ok(None) };
         if told.grants as usize <= grants.len() {
             grants.truncate(told.grants as usize);
-            return Ok(Some((told, grants, file)));
+            return Ok(Some(Attached { told, grants, area }));
         }
         grants.resize(told.grants as usize + 1024, Granted::default());
     }
 }
 
+/// A part of an area as it was copied: bytes from where the grant begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What the recorder knows of it.
+    pub grant: Granted,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+impl Part {
+    /// Without the zeros at its end, which are neither words nor names, but for those that an entry's payload may have.
+    pub fn trim(&mut self) {
+        let mut used = self.bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        if used > 0 {
+            used = used.next_multiple_of(8) + 8 * PAYLOAD_MAX;
+        }
+        self.bytes.truncate(used);
+    }
+}
+
+/// Copies a grant into which nobody writes any more, or of names: what is copied before it names only what is whole.
+pub fn copy(area: &OwnedFd, grant: Granted) -> rustix::io::Result<Part> {
+    Ok(Part { bytes: read(area, &grant, true)?, grant })
+}
+
+/// Copies a grant that is being filled: all of it, or up to a page with nothing at its end, as far as words are whole.
+pub fn copy_filling(area: &OwnedFd, grant: Granted, all: bool) -> rustix::io::Result<Part> {
+    let before = read(area, &grant, all)?;
+    let mut bytes = read(area, &Granted { bytes: before.len() as u32, ..grant }, true)?;
+    bytes.truncate(whole(&before, &bytes));
+    Ok(Part { grant, bytes })
+}
+
+fn read(area: &OwnedFd, grant: &Granted, all: bool) -> rustix::io::Result<Vec<u8>> {
+    let (mut bytes, mut filled) = (vec![0; grant.bytes as usize], 0);
+    while filled < bytes.len() {
+        let step = if all { bytes.len() } else { bytes.len().min(filled + PAGE_BYTES as usize) };
+        match pread(area, &mut bytes[filled..step], u64::from(grant.offset) + filled as u64)? {
+            0 => break,
+            more => filled += more,
+        }
+        if !all && bytes[..filled].ends_with(&[0; 8]) {
+            break;
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
 /// Leaves out what was granted anew while it was copied, and what of a grant another thread got meanwhile.
-fn keep(grants: &mut Vec<Granted>, now: &[Granted]) {
-    let now: HashMap<u64, u32> = now.iter().map(|grant| (grant.sequence, grant.bytes)).collect();
-    grants.retain_mut(|grant| {
-        let bytes = now.get(&grant.sequence);
-        grant.bytes = grant.bytes.min(bytes.copied().unwrap_or(0));
-        bytes.is_some()
+pub fn keep(parts: &mut Vec<Part>, now: &[Granted]) {
+    let now: HashMap<u64, u32> = now.iter().map(|grant| (grant.sequence, grant.offset + grant.bytes)).collect();
+    parts.retain_mut(|part| {
+        let end = now.get(&part.grant.sequence);
+        part.bytes.truncate(end.map_or(0, |end| end.saturating_sub(part.grant.offset)) as usize);
+        end.is_some()
     });
 }
 
@@ -84,58 +125,106 @@ pub fn losses(mut sections: &[u8]) -> Vec<String> {
         if head.tag == PROGRAM {
             found.extend(postprocess::raw::program::parse(0, payload).iter().flat_map(|program| program.losses()));
         }
+        if head.tag == REFUSED {
+            found.extend(sentences(payload));
+        }
     }
     found
 }
 
-fn section(program: &Copy) -> Vec<u8> {
-    let Copy { told, grants, area, .. } = program;
-    let mut payload = Vec::with_capacity(64 + 32 * grants.len() + area.len());
-    for number in [told.serial, told.tgid, grants.len() as u32, 0] {
+/// Who was refused how often, a sentence each, of what [`refused`] found.
+pub fn sentences(refused: &[u8]) -> Vec<String> {
+    refused::parse(refused).unwrap_or_default().iter().map(ToString::to_string).collect()
+}
+
+/// The section of a program of which these are the parts.
+pub fn section(told: &Program, parts: &[Part]) -> Vec<u8> {
+    let bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
+    let mut payload = Vec::with_capacity(64 + 32 * parts.len() + bytes);
+    for number in [told.serial, told.tgid, parts.len() as u32, GRANTS_ALONE] {
         payload.extend_from_slice(&number.to_le_bytes());
     }
     payload.extend_from_slice(&told.refused.to_le_bytes());
-    payload.extend_from_slice(&(area.len() as u64).to_le_bytes());
+    payload.extend_from_slice(&(bytes as u64).to_le_bytes());
     payload.extend_from_slice(&told.comm);
-    for grant in grants {
-        for number in [grant.offset, grant.bytes, grant.tid, grant.kind] {
+    for Part { grant, bytes } in parts {
+        for number in [grant.offset, bytes.len() as u32, grant.tid, grant.kind & !(KIND_DONE | KIND_LAST)] {
             payload.extend_from_slice(&number.to_le_bytes());
         }
         payload.extend_from_slice(&grant.sequence.to_le_bytes());
         payload.extend_from_slice(&grant.tsc.to_le_bytes());
     }
-    payload.extend_from_slice(area);
-    let crc32 = crc32fast::hash(&payload);
-    let head = Section { tag: PROGRAM, crc32, bytes: payload.len() as u64, items: grants.len() as u64 };
-    [&head.to_bytes()[..], &payload].concat()
+    parts.iter().for_each(|part| payload.extend_from_slice(&part.bytes));
+    with_head(PROGRAM, &payload, parts.len())
+}
+
+/// A section with this payload.
+pub fn with_head(tag: [u8; 4], payload: &[u8], items: usize) -> Vec<u8> {
+    let (crc32, bytes) = (crc32fast::hash(payload), payload.len() as u64);
+    [&Section { tag, crc32, bytes, items: items as u64 }.to_bytes()[..], payload].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kutrace_format::abi::programs::{word, MARK, OPEN, VALUE};
     use kutrace_format::file::SECTION_BYTES;
-    use kutrace_format::program::{GRANT_BYTES, HEAD_BYTES};
+    use kutrace_format::program::{Entries, GRANT_BYTES, HEAD_BYTES};
 
     #[test]
     fn what_changed_while_it_was_copied_is_left_out() {
-        let grant = |sequence, bytes| Granted { sequence, bytes, ..Granted::default() };
-        let mut grants = vec![grant(1, 4096), grant(2, 4096), grant(3, 64)];
-        keep(&mut grants, &[grant(1, 4096), grant(3, 32), grant(4, 32), grant(5, 4096)]);
-        assert_eq!(grants, [grant(1, 4096), grant(3, 32)]);
+        let grant = |sequence, offset, bytes| Granted { sequence, offset, bytes, ..Granted::default() };
+        let part = |grant: Granted, bytes: usize| Part { grant, bytes: vec![1; bytes] };
+        let (first, third) = (grant(1, 0, 4096), grant(3, 8192, 64));
+        // The third was copied from its middle on.
+        let rest = Granted { offset: 8200, ..third };
+        let mut parts = vec![part(first, 4096), part(grant(2, 4096, 4096), 4096), part(rest, 56)];
+        keep(&mut parts, &[first, grant(3, 8192, 32), grant(4, 8224, 32), grant(5, 4096, 4096)]);
+        assert_eq!(parts, [part(first, 4096), part(rest, 24)]);
+    }
+
+    #[test]
+    fn a_copy_ends_before_the_entry_that_came_while_it_was_made() {
+        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let (value, mark) = (word(VALUE, 1, 8) | 5, word(MARK, 0, 9) | 6);
+        // Of the last, the first copy has nothing and the second a part; the others are whole, as their payload is.
+        let torn = mark & !0xffff;
+        let copies = (words(&[value | OPEN, 0, 0, mark, 0]), words(&[value, 0, 0, mark, torn]));
+        assert_eq!(whole(&copies.0, &copies.1), 32);
+        assert_eq!(whole(&words(&[mark & !0xff, 0]), &words(&[mark, 0])), 16);
+        assert_eq!(whole(&[], &words(&[mark])), 0);
+        // What is said to be longer than it is has no word after it.
+        assert_eq!(whole(&words(&[value]), &words(&[value])), 8);
+    }
+
+    #[test]
+    fn a_payload_of_zero_is_kept() {
+        let grant = Granted::default();
+        let words = [word(VALUE, 1, 8) | 5, 0, 0].map(u64::to_le_bytes).concat();
+        let mut part = Part { grant, bytes: [&words[..], &[0; 4096]].concat() };
+        part.trim();
+        assert!(part.bytes.len() < 200);
+        let said: Vec<_> = Entries::new(&part.bytes, 0).map(|entry| (entry.kind, entry.value)).collect();
+        assert_eq!(said, [(VALUE, 0)]);
+        let mut empty = Part { grant, bytes: vec![0; 4096] };
+        empty.trim();
+        assert!(empty.bytes.is_empty());
     }
 
     #[test]
     fn a_section_has_the_layout_of_the_format() {
-        let grants = vec![Granted { offset: 0, bytes: 4096, tid: 7, kind: 1, sequence: 0, tsc: 9 }];
+        let grant = Granted { offset: 64, bytes: 4096, tid: 7, kind: KIND_DONE | KIND_LAST | 1, sequence: 0, tsc: 9 };
         let told =
             Program { serial: 3, tgid: 6, refused: 2, comm: *b"web\0\0\0\0\0\0\0\0\0\0\0\0\0", ..Program::default() };
-        let bytes = section(&Copy { serial: 3, told, grants, area: vec![5; 4096] });
+        let bytes = section(&told, &[Part { grant, bytes: vec![5; 16] }, Part { grant, bytes: vec![6; 8] }]);
         let head = Section::from_bytes(bytes[..SECTION_BYTES].try_into().unwrap());
         let payload = &bytes[SECTION_BYTES..];
-        assert_eq!((head.tag, head.items, head.bytes), (PROGRAM, 1, payload.len() as u64));
+        assert_eq!((head.tag, head.items, head.bytes), (PROGRAM, 2, payload.len() as u64));
         assert_eq!(head.crc32, crc32fast::hash(payload));
-        assert_eq!(payload.len(), HEAD_BYTES + GRANT_BYTES + 4096);
-        assert_eq!((payload[0], payload[4], payload[8], payload[16], &payload[32..35]), (3, 6, 1, 2, &b"web"[..]));
-        assert_eq!((payload[HEAD_BYTES + 8], payload[HEAD_BYTES + 24]), (7, 9));
+        assert_eq!(payload.len(), HEAD_BYTES + 2 * GRANT_BYTES + 24);
+        let (numbers, grant) = ([payload[0], payload[4], payload[8], payload[12], payload[16]], &payload[HEAD_BYTES..]);
+        assert_eq!((numbers, &payload[32..35]), ([3, 6, 2, 1, 2], &b"web"[..]));
+        assert_eq!([grant[0], grant[4], grant[8], grant[12], grant[15], grant[24]], [64, 16, 7, 1, 0, 9]);
+        assert!(payload.ends_with(&[5, 6, 6, 6, 6, 6, 6, 6, 6]));
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
 use kutrace_format::file::{Section, COUNTERS};
-use kutrace_format::reading::{CounterFile, Reading, TRACEPOINT};
+use kutrace_format::reading::{CounterFile, Reading, NOTHING, TRACEPOINT};
 
 use crate::sys;
 
@@ -41,15 +41,8 @@ fn read(file: CounterFile) -> io::Result<(u64, Vec<u8>, u64)> {
 
 /// The section of a file that has these readings; nothing if there are none.
 pub fn section(readings: &[u8]) -> Vec<u8> {
-    let (mut items, mut counted) = (0, Vec::new());
-    let mut rest = readings;
-    while let Some((reading, after)) = Reading::split(rest) {
-        if reading.file != TRACEPOINT {
-            counted.extend_from_slice(&rest[..rest.len() - after.len()]);
-            items += 1;
-        }
-        rest = after;
-    }
+    let counted = counted(readings);
+    let items = all(&counted).count() as u64;
     if items == 0 {
         return Vec::new();
     }
@@ -57,9 +50,67 @@ pub fn section(readings: &[u8]) -> Vec<u8> {
     [&Section { tag: COUNTERS, crc32, bytes, items }.to_bytes()[..], &counted].concat()
 }
 
+/// As [`section`], as large as if the readings had `bytes`, which is more.
+pub fn filled_section(readings: &[u8], bytes: usize) -> Vec<u8> {
+    let counted = counted(readings);
+    if counted.is_empty() {
+        return counted;
+    }
+    let blanks = vec![b' '; bytes.saturating_sub(counted.len())];
+    let rest = Reading { file: NOTHING, before: 0, after: 0, text: &blanks };
+    section(&[&counted, &rest.head()[..], &blanks].concat())
+}
+
+/// Of what is left with a trace, what the kernel counted.
+pub fn counted(left: &[u8]) -> Vec<u8> {
+    let of = all(left).filter(|reading| reading.file != TRACEPOINT);
+    of.flat_map(|reading| [&reading.head()[..], reading.text].concat()).collect()
+}
+
+/// The first of these readings that was taken when a counter had this value or later; the first of all if there is none.
+pub fn first_from<'a>(taken: &[&'a [u8]], tsc: u64) -> &'a [u8] {
+    let is_later = |readings: &&&[u8]| {
+        let mut times = all(readings).map(|reading| reading.before).peekable();
+        times.peek().is_some() && times.all(|before| before >= tsc)
+    };
+    taken.iter().find(is_later).or(taken.first()).copied().unwrap_or_default()
+}
+
+fn all(mut rest: &[u8]) -> impl Iterator<Item = Reading<'_>> {
+    std::iter::from_fn(move || {
+        let (reading, after) = Reading::split(rest)?;
+        rest = after;
+        Some(reading)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kutrace_format::file::SECTION_BYTES;
+    use kutrace_format::reading::HEAD_BYTES;
+
+    #[test]
+    fn a_recording_begins_with_the_first_reading_that_it_has_whole() {
+        let reading = |before: u64, text: &'static [u8]| {
+            [&Reading { file: CounterFile::Stat as u16, before, after: before + 5, text }.head()[..], text].concat()
+        };
+        let tracepoint = Reading { file: TRACEPOINT, before: 0, after: 0, text: b"name" };
+        let go = counted(&[&reading(10, b"at go")[..], &tracepoint.head(), b"name"].concat());
+        assert_eq!(go, reading(10, b"at go"));
+        let (second, third) = ([reading(20, b"a"), reading(22, b"b")].concat(), reading(30, b"a longer one"));
+        let taken = [&go[..], &second, &third];
+        for (tsc, expected) in
+            [(0, &go), (10, &go), (11, &second), (20, &second), (21, &third), (30, &third), (31, &go)]
+        {
+            assert_eq!(first_from(&taken, tsc), expected, "{tsc}");
+        }
+        // Nobody read at the start.
+        assert_eq!(first_from(&[b"", &second], 0), second);
+        let sizes = taken.map(|readings| filled_section(readings, 100).len());
+        assert_eq!(sizes, [SECTION_BYTES + 100 + HEAD_BYTES; 3]);
+        assert!(filled_section(&[], 100).is_empty());
+    }
 
     #[test]
     fn this_machine_counts_between_two_times() {

@@ -100,7 +100,7 @@ pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Stat
         Err(error) if plan.stream => {
             return session.force_reset().and(Err(error)).with_context(|| plan.output.to_string())
         }
-        Err(error) => return Err(error),
+        Err(error) => return session.leave().and(Err(error)),
     };
     session.reset()?;
     let command = run.end(why, &guard)?;

@@ -10,7 +10,9 @@
 
 mod image;
 mod kdump;
+mod lzo;
 mod memory;
+mod programs;
 
 use std::fs::File;
 use std::mem::offset_of;
@@ -33,6 +35,7 @@ use postprocess::line::count;
 
 use self::image::Image;
 use self::memory::{landmarks, Memory};
+use self::programs::find;
 use crate::device::{self, Device, Recorder};
 use crate::dump;
 use crate::names::{machine, Names};
@@ -74,6 +77,10 @@ struct Copied {
 /// Most CPUs that Linux can have.
 const CPUS_MAX: u32 = 8192;
 
+/// How long a program may be alone with its CPU after the last entry of the kernel, milliseconds: two ticks. What a program
+/// says of later times is none of the trace, of which CPUs would seem to end long before that.
+const ALONE: u64 = 20;
+
 /// Writes the trace in an image.
 ///
 /// # Errors
@@ -108,9 +115,13 @@ fn recover_from(image: &Image, place: &str, output: &Output) -> Result<Exit> {
     let memory = Memory::new(image, landmark.machine);
     let cpus = cpus(&memory, &landmark).with_context(named)?;
     let copied = copy(&memory, &landmark, &cpus).with_context(named)?;
-    let info = info(&memory, &landmark, &cpus, copied.last).with_context(named)?;
-    let exit = write(output, &landmark, &info, &cpus, &copied)?;
-    let facts = losses(image, &landmark, &cpus, &copied);
+    let last = copied.last << landmark.info.shift;
+    let programs = find(&memory, &landmark.programs, last.saturating_add(ALONE * u64::from(landmark.info.tsc_khz)));
+    let programs = programs.with_context(named)?;
+    let info = info(&memory, &landmark, &cpus, last.max(programs.last)).with_context(named)?;
+    let exit = write(output, &landmark, &info, &cpus, &copied, &programs.sections)?;
+    let mut facts = losses(image, &landmark, &cpus, &copied);
+    facts.extend(programs.losses());
     facts.iter().for_each(|fact| say(format_args!("{place}: {fact}")));
     Ok(if facts.is_empty() { exit } else { Exit::Lost })
 }
@@ -248,7 +259,7 @@ fn put(block: &mut [u8], at: usize, value: u64) {
     block[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The recorder's state, as if it had been stopped at the last entry.
+/// The recorder's state, as if it had been stopped at the last entry, which is of this time, whole TSC.
 fn info(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu], last: u64) -> Result<Info> {
     let found = landmark.info;
     // Of a stream, what was not read yet is here; the rest went to its reader.
@@ -273,13 +284,20 @@ fn info(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu], last: u64) -> Re
 /// The moment of the last entry, counted at the calibrated rate from the last moment that is known.
 fn stop(info: &Info, later: [&Moment; 2], last: u64) -> Moment {
     let known = later.into_iter().fold(&info.start, |known, one| if one.tsc > known.tsc { one } else { known });
-    let tsc = known.tsc.max(last << info.shift);
+    let tsc = known.tsc.max(last);
     let later = (u128::from(tsc - known.tsc) * 1_000_000 / u128::from(info.tsc_khz)) as u64;
     let [realtime_ns, monotonic_ns] = [known.realtime_ns, known.monotonic_ns].map(|ns| ns.saturating_add(later));
     Moment { tsc, realtime_ns, monotonic_ns }
 }
 
-fn write(output: &Output, landmark: &Landmark, info: &Info, cpus: &[Cpu], copied: &Copied) -> Result<Exit> {
+fn write(
+    output: &Output,
+    landmark: &Landmark,
+    info: &Info,
+    cpus: &[Cpu],
+    copied: &Copied,
+    programs: &[u8],
+) -> Result<Exit> {
     ensure!(copied.blocks > 0, "no block of the trace is in this image");
     let pool = Mapping::new(copied.file.as_fd(), copied.blocks as usize * BYTES)?;
     // Where blocks are missing, those before them are kept, and every gap is named.
@@ -289,16 +307,17 @@ fn write(output: &Output, landmark: &Landmark, info: &Info, cpus: &[Cpu], copied
     let names = names(landmark, cpus);
     output.write(|out| {
         let mut written = progress(&selection)?;
-        dump::write_trace(&header, &pool, &selection, &names, &[], out, &mut written)
+        dump::write_trace(&header, &pool, &selection, &names, programs, out, &mut written)
     })?;
-    let exit = tally(output, info, header.blocks, &selection.losses(&[]));
+    let exit = tally(output, info, header.blocks, &selection.losses(programs));
     if landmark.panic.tsc != 0 {
         let time = Timestamp::from_nanosecond(landmark.panic.realtime_ns.into()).unwrap_or_default();
         say(format_args!("{output}: the kernel panicked at {time:.6}, mark `panic`"));
     }
+    let unknown = if landmark.programs.processes == 0 { ", and what programs record themselves" } else { "" };
     say(format_args!(
         "{output}: an image lacks names that only the running machine tells: of vectors not named in these \
-         blocks, of kernel functions; and what the kernel counted, and what programs record themselves"
+         blocks, of kernel functions; and what the kernel counted, and which programs were refused marks{unknown}"
     ));
     Ok(exit)
 }

@@ -42,6 +42,8 @@ pub enum Recycling {
     Never,
     /// The oldest are gone.
     Oldest,
+    /// Any may be gone: who reads a stream has given it back.
+    Read,
 }
 
 /// A fault in the pool.
@@ -102,6 +104,15 @@ impl Selection {
     /// What is not in a file of these blocks and of these sections of programs: a sentence each.
     pub fn losses(&self, sections: &[u8]) -> Vec<String> {
         self.findings.iter().map(Finding::to_string).chain(programs::losses(sections)).collect()
+    }
+
+    /// The counter from which on these have everything: where the CPU began of which the most is gone. 0 if nothing is.
+    pub fn whole_from(&self) -> u64 {
+        let mut oldest = HashMap::<u32, Id>::new();
+        for block in &self.blocks {
+            oldest.entry(block.id.cpu).or_insert(block.id);
+        }
+        oldest.values().filter(|id| id.sequence > 0).map(|id| id.begin).max().unwrap_or(0)
     }
 
     /// Events lost up to the newest block of each CPU.
@@ -209,11 +220,28 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_block_of_a_stream_is_kept_though_those_after_it_were_given_back() {
+        let kept = select([block(0, 3, 30, 256), block(0, 7, 70, 256)], Recycling::Read);
+        assert_eq!((kept.blocks.len(), kept.findings), (2, vec![]));
+    }
+
+    #[test]
     fn blocks_begun_later_are_left_out_whatever_they_hold() {
         let pool = pool([block(0, 0, 30, 256), block(0, 1, 40, 256), block(0, 2, 41, 0)].map(Some));
         let selection = Selection::of(&pool, Recycling::Oldest, 41);
         assert_eq!(selection.blocks.len(), 2);
         assert_eq!(selection.findings, []);
+    }
+
+    #[test]
+    fn a_selection_has_everything_from_where_the_cpu_begins_of_which_the_most_is_gone() {
+        let whole_from = |blocks: [Vec<AtomicU32>; 4]| select(blocks, Recycling::Oldest).whole_from();
+        let all = || [block(0, 0, 10, 128), block(1, 0, 12, 128), block(0, 1, 20, 128), block(1, 1, 24, 128)];
+        assert_eq!(whole_from(all()), 0);
+        let [.., third, fourth] = all();
+        assert_eq!(whole_from([block(0, 2, 30, 128), block(1, 2, 31, 128), third, fourth]), 24);
+        let [first, ..] = all();
+        assert_eq!(whole_from([first, block(1, 5, 40, 128), block(2, 7, 35, 128), block(2, 8, 50, 128)]), 40);
     }
 
     #[test]

@@ -7,9 +7,10 @@
 //! start another.
 
 use std::io::Write;
+use std::iter;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::atomic::AtomicU32;
+use std::sync::Arc;
 
 use anyhow::{bail, ensure, Context, Result};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
@@ -25,21 +26,20 @@ use kutrace_tools::say_damage;
 use postprocess::line::count;
 use rustix::time::{clock_gettime, ClockId};
 
+use crate::areas;
 use crate::device::{held_by, Recorder, PATH};
 use crate::dump;
 use crate::names::mapped::Mapped;
-use crate::names::maps::{self, Maps, Told};
+use crate::names::maps::Maps;
 use crate::names::{machine, symbols, Names, Start};
 use crate::output::Output;
+use crate::programs;
 use crate::reading;
 use crate::selection::{Recycling, Selection};
 use crate::snapshot;
 use crate::status;
-use crate::stream::{Ended, Ring, Sink, Stream};
+use crate::stream::{ns_of, Ended, Ring, Sink, Stream};
 use crate::tracepoint::{self, Wanted};
-
-/// Where processes are listed.
-const PROC: &str = "/proc";
 
 /// How to record: what [`Setup::flags`] can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ pub struct Mode(pub u32);
 pub struct Session<R> {
     recorder: Option<R>,
     at_start: Start,
-    /// What the kernel tells of programs, while this process has the recorder for itself.
-    mapped: Option<Mapped>,
+    /// What is known of programs; the kernel tells while this process has the recorder for itself.
+    mapped: Mapped,
     no_symbols: bool,
     packets: Option<Ports>,
     wanted: Wanted,
@@ -63,7 +63,7 @@ impl<R: Recorder> Session<R> {
         Session {
             recorder: None,
             at_start: Start::default(),
-            mapped: None,
+            mapped: Mapped::default(),
             no_symbols: false,
             packets: None,
             wanted: Wanted::default(),
@@ -74,6 +74,11 @@ impl<R: Recorder> Session<R> {
     pub fn without_symbols(&mut self, asked: bool) -> &mut Session<R> {
         self.no_symbols = asked;
         self
+    }
+
+    /// Whether traces are written so.
+    pub fn is_without_symbols(&self) -> bool {
+        self.no_symbols
     }
 
     /// From here on, traces have the packets of these ports, if any.
@@ -154,10 +159,16 @@ impl<R: Recorder> Session<R> {
     /// Writes what there is of a stream by now.
     pub fn turn_stream(&mut self, stream: &mut Stream<R::Pool>) -> Result<()> {
         while stream.turn(self.recorder()?)? {
-            let info = self.recorder()?.info()?;
-            let names = self.names_now(&info)?;
+            let (info, now) = (self.recorder()?.info()?, Start::now());
+            let names = self.names_at(&info, &now)?;
             let no_symbols = self.no_symbols;
-            stream.next(self.recorder()?, names, machine::random_uuid()?, no_symbols)?;
+            let begin = stream.next(self.recorder()?, names, machine::random_uuid()?, no_symbols)?;
+            // What there is now is what the next file begins with.
+            self.at_start = now;
+            self.mapped.begin_file(begin.monotonic_ns);
+        }
+        if let Some(written) = stream.written() {
+            self.mapped.forget(written, stream.sampled());
         }
         Ok(())
     }
@@ -193,7 +204,7 @@ impl<R: Recorder> Session<R> {
     /// Empties the recorder, whose memory is then as large as when it was loaded; its mode stays.
     pub fn reset(&mut self) -> Result<()> {
         self.refuse_while_tracing()?;
-        self.mapped = None;
+        self.mapped = Mapped::default();
         let recorder = self.recorder()?;
         let flags = recorder.info()?.flags;
         recorder.reset(Setup { flags, blocks: 0 })
@@ -208,7 +219,8 @@ impl<R: Recorder> Session<R> {
     /// The state of the recorder, for people.
     pub fn status(&mut self) -> Result<String> {
         let recorder = self.recorder()?;
-        Ok(status::lines(&recorder.info()?, recorder.kept()?, monotonic_ns()))
+        let refused = programs::sentences(&recorder.refused()?);
+        Ok(status::lines(&recorder.info()?, &refused, recorder.kept()?, monotonic_ns()))
     }
 
     /// Stops the recorder, if it traces, and writes what it holds.
@@ -230,16 +242,40 @@ impl<R: Recorder> Session<R> {
         output.check().and_then(|()| self.dump(output)).context(KEPT)
     }
 
+    /// Leaves a trace that was stopped and not written for another process to write.
+    pub fn leave(&mut self) -> Result<()> {
+        let recorder = self.recorder()?;
+        match recorder.info()?.state {
+            STATE_STOPPED => recorder.release(),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes what the recorder holds while it continues, in wrap mode.
     pub fn snapshot(&mut self, output: &Output) -> Result<Exit> {
+        Ok(self.snapshot_since(output, &[])?.0)
+    }
+
+    /// As [`Session::snapshot`]; what the kernel counted was read before at these times, too. With the counter from which
+    /// on the file has every CPU.
+    pub fn snapshot_since(&mut self, output: &Output, readings: &[Arc<Vec<u8>>]) -> Result<(Exit, u64)> {
         let recorder = self.recorder()?;
-        let readings = [recorder.left()?, reading::now()].concat();
+        let (left, last) = (reading::counted(&recorder.left()?), reading::now());
         let stop = recorder.snapshot()?;
         let info = recorder.info()?;
         let pool = recorder.pool(info.blocks)?;
-        let sections = [reading::section(&readings), recorder.programs()?].concat();
+        let programs = areas::sections(recorder)?;
+        let taken: Vec<&[u8]> = iter::once(&left[..]).chain(readings.iter().map(|reading| &reading[..])).collect();
+        let room = last.len() + taken.iter().map(|reading| reading.len()).max().unwrap_or_default();
+        let sections = |selection: &Selection| {
+            let first = reading::first_from(&taken, selection.whole_from() << info.shift);
+            [reading::filled_section(&[first, &last].concat(), room), programs.clone()].concat()
+        };
         let mut selection = Selection::of(&pool, Recycling::Oldest, stop.tsc >> info.shift);
         let names = self.names(&info, &pool, &selection)?;
+        // The next one has no older block.
+        let oldest = selection.blocks.first().map_or(stop.tsc, |block| block.id.begin << info.shift);
+        self.mapped.begin_file(ns_of(oldest, &stop, u64::from(info.tsc_khz) * 1000));
         let recorder = self.recorder()?;
         let (uuid, boot_id) = (machine::random_uuid()?, machine::boot_id()?);
         let header = |selection: &Selection| -> Result<Header> {
@@ -251,23 +287,27 @@ impl<R: Recorder> Session<R> {
         };
         output.write_file(|file| {
             let before = header(&selection)?;
-            let start = dump::head(&before, &names, &sections).len() as u64;
+            let start = dump::head(&before, &names, &sections(&selection)).len() as u64;
             let mut written = progress(&selection)?;
             snapshot::write_blocks(file, start, &pool, &mut selection, &before, &mut written)?;
-            Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &sections), 0)?)
+            Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &sections(&selection)), 0)?)
         })?;
         let info = Info { state: STATE_STOPPED, stop, lost: selection.lost(), ..info };
-        Ok(tally(output, &info, selection.blocks.len() as u64, &selection.losses(&sections)))
+        let exit = tally(output, &info, selection.blocks.len() as u64, &selection.losses(&programs));
+        Ok((exit, selection.whole_from()))
     }
 
     /// Hears of programs from the kernel from here on.
     fn hear(&mut self) {
-        self.mapped = if self.no_symbols { None } else { Mapped::begin() };
+        self.mapped = if self.no_symbols { Mapped::default() } else { Mapped::begin() };
     }
 
     fn start(&mut self) -> Result<()> {
-        let maps = if self.no_symbols { Vec::new() } else { maps::alive(Path::new(PROC)) };
-        let at_start = Start { maps, ..Start::now() };
+        if !self.no_symbols {
+            self.mapped.now();
+            self.mapped.begin_file(u64::MAX);
+        }
+        let at_start = Start::now();
         let recorder = self.recorder()?;
         recorder.start()?;
         leave(recorder, &reading::now());
@@ -299,6 +339,11 @@ impl<R: Recorder> Session<R> {
 
     /// Of these all but what samples lie in, which is known once they have been looked for.
     fn names_now(&mut self, info: &Info) -> Result<Names> {
+        self.names_at(info, &Start::now())
+    }
+
+    /// The same, of what there is `now`.
+    fn names_at(&mut self, info: &Info, now: &Start) -> Result<Names> {
         let recorder = self.recorder()?;
         let cpus = (0..info.cpus).map(|cpu| recorder.cpu(cpu)).collect::<Result<Vec<_>>>()?;
         let vectors = recorder.vectors()?;
@@ -306,20 +351,19 @@ impl<R: Recorder> Session<R> {
             say(format_args!("CPU {cpu} takes no interrupts: its last block ends where it was seen"));
         }
         let left = recorder.left()?;
-        let mut names = Names::gather(&self.at_start, &cpus, &vectors);
+        let mut names = Names::gather(&self.at_start, now, &cpus, &vectors);
         tracepoint::describe(&mut names, &left);
         Ok(if self.no_symbols { names } else { names.with_maps(self.maps_now()) })
     }
 
     /// The parts of programs' files that processes have run up to now, as far as they are known.
     fn maps_now(&self) -> Maps {
-        let told = self.mapped.as_ref().map(Mapped::told).unwrap_or_default();
-        let lost: u64 = told.iter().map(|(_, told)| if let Told::Lost(lost) = told { *lost } else { 0 }).sum();
+        let (maps, lost) = self.mapped.now();
         if lost > 0 {
             let events = count(lost, "event", "events");
             say(format_args!("{events} of programs being loaded came too fast: some samples will have no function"));
         }
-        Maps::new(&self.at_start.maps, &told, maps::alive(Path::new(PROC)))
+        maps
     }
 
     fn dump(&mut self, output: &Output) -> Result<Exit> {
@@ -329,7 +373,7 @@ impl<R: Recorder> Session<R> {
         ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
         let names = self.names(&info, &pool, &selection)?;
         let recorder = self.recorder()?;
-        let sections = [reading::section(&recorder.left()?), recorder.programs()?].concat();
+        let sections = [reading::section(&recorder.left()?), areas::sections(recorder)?].concat();
         let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
         output.write(|out: &mut dyn Write| {
             let mut written = progress(&selection)?;

@@ -23,22 +23,25 @@ use postprocess::span::{Meta, Spans};
 use postprocess::why::carry::carried;
 use postprocess::why::Timeline;
 
-use crate::arguments::{Diff, Export, Target, Why};
-use crate::output::Output;
+use crate::arguments::{Diff, Export, Page, Target, Why};
 
 /// Waits for a CPU that are told in full.
 const WORST: usize = 5;
 
 /// Writes the page of a raw file.
-pub fn page(file: &Path, title: Option<String>, target: &Output) -> Result<Exit> {
+pub fn page(asked: &Page) -> Result<Exit> {
+    let (file, target) = (asked.trace.file(), asked.output());
     let mut input = open(file, "html")?;
     target.check()?;
     let watch = Watch::at_terminal(percent);
     let bytes = input.raw()?;
-    let trace = functions::trace(&bytes, &name(file))?;
+    let trace = match asked.no_symbols {
+        true => functions::forgotten(&bytes, &name(file)),
+        false => functions::trace(&bytes, &name(file)),
+    }?;
     let (mut spans, _) = direct::spans_of(&*trace, direct::limit_for_page(bytes.len()));
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    spans.meta.title = title.unwrap_or_else(|| stem.into_owned());
+    spans.meta.title = asked.title.clone().unwrap_or_else(|| stem.into_owned());
     let requests = carried(&spans);
     let written = target.write(|out| {
         let mut out = BufWriter::with_capacity(1 << 20, out);

@@ -8,8 +8,9 @@ use kutrace_format::abi::command::{Info, IPC, LLC, STATE_EMPTY, STATE_STOPPED, S
 
 use crate::device::process_name;
 
-/// The lines; `kept` are the bytes that an earlier kernel left, `now_ns` is CLOCK_MONOTONIC.
-pub fn lines(info: &Info, kept: u64, now_ns: u64) -> String {
+/// The lines; `refused` says of programs that were, `kept` are the bytes that an earlier kernel left, `now_ns` is
+/// CLOCK_MONOTONIC.
+pub fn lines(info: &Info, refused: &[String], kept: u64, now_ns: u64) -> String {
     let mut text = String::new();
     for (label, value) in [
         ("state", state(info, now_ns)),
@@ -18,7 +19,7 @@ pub fn lines(info: &Info, kept: u64, now_ns: u64) -> String {
         ("lost", format!("{} events", info.lost)),
         ("held", held(info)),
         ("clock", clock(info)),
-        ("notes", notes(info).join("; ")),
+        ("notes", [&notes(info), refused].concat().join("; ")),
         ("kept", self::kept(kept)),
         ("module", format!("version {}, {} CPUs", info.version, info.cpus)),
     ] {
@@ -142,11 +143,11 @@ used:   24 of 512 blocks (1.5 of 32.0 MB)
 lost:   0 events
 held:   by nobody
 clock:  TSC 2592.000 MHz, 6.2 ns per count
-module: version 12, 4 CPUs
+module: version 14, 4 CPUs
 ";
-        assert_eq!(lines(&info(), 0, 2_500_000_000), expected);
+        assert_eq!(lines(&info(), &[], 0, 2_500_000_000), expected);
         let kept = "kept:   64.0 MB of the kernel before: kutrace_control recover --boot\n";
-        assert!(lines(&info(), 64 << 20, 0).contains(kept));
+        assert!(lines(&info(), &[], 64 << 20, 0).contains(kept));
     }
 
     #[test]
@@ -155,7 +156,7 @@ module: version 12, 4 CPUs
         let info = Info { notes: NOTE_SLEEP | NOTE_UNSTABLE, refused_names: 7, ..info() };
         let notes = notes(&info);
         assert_eq!(notes.len(), 3);
-        assert!(lines(&info, 0, 0).contains(&format!("notes:  {}; {}; 7 names of programs", notes[0], notes[1])));
+        assert!(lines(&info, &[], 0, 0).contains(&format!("notes:  {}; {}; 7 names of programs", notes[0], notes[1])));
     }
 
     #[test]

@@ -7,8 +7,12 @@
 //! A ring of files is cut at a moment: every CPU ends its block then, and a block that began before is in the file
 //! before, any other in the file after. Each file is a trace of its own, whose CPUs count their blocks and losses from 0.
 //!
+//! A CPU keeps a block that it has ended while it runs one thread that makes no call, and while it is offline. Such a block
+//! is written without being handed over: it would be missing on the disk, and no file be cut, for as long as that lasts.
+//!
 //! Invariants: a block is given back after it was written, and is in one file; memory does not grow with the trace.
 
+mod kept;
 pub mod sink;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +21,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
+use kutrace_cli::say;
 use kutrace_format::abi::block::{BYTES, HEADER_WORDS, WORDS};
 use kutrace_format::abi::command::{Blocks, Info, Moment};
-use kutrace_format::file::{moment_to_bytes, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, MOMENT, NAMES, STOP};
+use kutrace_format::file::{
+    moment_to_bytes, Header, Section, BLOCKS, FLAG_CONTINUED, FLAG_CONTINUES, FLAG_IPC, FLAG_LLC, MOMENT, NAMES, STOP,
+};
 
-use crate::device::Recorder;
+use crate::areas::Areas;
+use crate::device::{BlocksEnd, Recorder};
 use crate::dump::{self, copy_block_from, Base};
 use crate::names::symbols;
 use crate::names::Names;
@@ -30,6 +38,7 @@ use crate::pool;
 use crate::reading;
 use crate::selection::{Recycling, SelectedBlock, Selection};
 use crate::sys;
+use kept::Kept;
 pub use sink::{Ring, Sink};
 
 /// How often the recorder is asked for full blocks.
@@ -39,8 +48,13 @@ const FLUSH: u32 = 5;
 /// Blocks are ended that began this long ago: then no event is older than a second when it is written.
 const AGE: Duration = Duration::from_millis(500);
 
+/// Turns until CPUs are asked again of which one gave no answer.
+const PAUSE: u32 = 20;
+
 /// Blocks in a section at most.
 const BATCH: usize = 31;
+/// Addresses that samples of a file have, at most: of more, those that come late are not named.
+const SAMPLED: usize = 1 << 20;
 
 /// A stream on its way.
 #[derive(Debug)]
@@ -53,6 +67,11 @@ pub struct Stream<P> {
     cut: Option<(Moment, Vec<u8>)>,
     /// Blocks that were handed over and belong to the next file.
     aside: Vec<u32>,
+    /// Blocks that CPUs keep.
+    kept: Kept,
+    /// What programs record into memory of their own, and sections with it that the next file begins with, too.
+    areas: Areas,
+    sections: Vec<u8>,
     /// The last block of each CPU, and how much it had lost at its end.
     last: BTreeMap<u32, (u64, u64)>,
     /// The end of the file before, which is being written: recording must not wait for the disk.
@@ -60,6 +79,10 @@ pub struct Stream<P> {
     /// Blocks written, to all files.
     blocks: u64,
     turn: u32,
+    /// Turns until the CPUs are asked for anything again.
+    pause: u32,
+    /// Up to when everything is written, in ns of the monotonic clock.
+    written: u64,
 }
 
 /// A file on its way.
@@ -106,29 +129,38 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         let pool = recorder.pool(info.blocks)?;
         let header = dump::header(&info, &Selection::default(), ids[0], ids[1]);
         let part = Part::begin(header, output, sink, names, &recorder.left()?)?;
-        let (last, aside) = (BTreeMap::new(), Vec::new());
-        Ok(Stream { pool, part, ring, cut: None, aside, last, ending: None, blocks: 0, turn: 0 })
+        Ok(Stream {
+            pool,
+            part,
+            ring,
+            cut: None,
+            aside: Vec::new(),
+            kept: Kept::default(),
+            areas: Areas::default(),
+            sections: Vec::new(),
+            last: BTreeMap::new(),
+            ending: None,
+            blocks: 0,
+            turn: 0,
+            pause: 0,
+            written: 0,
+        })
     }
 
     /// Writes what is full by now. To be called once in a [`PERIOD`]. True if the next file is to begin: then again, after
     /// [`Stream::next`].
     pub fn turn<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<bool> {
         self.turn += 1;
+        self.pause = self.pause.saturating_sub(1);
         let flushes = self.turn.is_multiple_of(FLUSH);
         // Whoever was recording then has written what it recorded by the time that the look returns.
         let before = sys::tsc() >> self.part.header.shift;
-        if flushes {
-            recorder.look()?;
-        }
-        if flushes && self.cut.is_none() {
-            let age = AGE.as_nanos() * u128::from(self.part.header.tsc_hz) / 1_000_000_000;
-            recorder.flush(sys::tsc().saturating_sub(age as u64) >> self.part.header.shift)?;
-        }
+        let looked = flushes && self.pause == 0 && self.look(recorder)?;
         loop {
             let full = recorder.full()?;
             self.take(recorder, &full)?;
             // Where the disk is slow this takes long, so a file is also cut on the way.
-            if self.is_long() && self.cut.is_none() {
+            if self.is_long() && self.cut.is_none() && self.pause == 0 {
                 self.begin_cut(recorder)?;
             }
             if self.cut.is_some() && self.is_whole() {
@@ -139,20 +171,79 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
                 break;
             }
         }
-        if flushes {
-            let moment = moment_to_bytes(&sys::moment());
-            let whole = self.whole_before(before).to_le_bytes();
-            self.part.sink.put(&dump::section(MOMENT, &[&moment[..], &whole].concat(), 1))?;
+        if flushes || self.areas.are_busy() {
+            self.write_areas(recorder)?;
+        }
+        if looked {
+            self.write_kept()?;
+            let (moment, whole) = (sys::moment(), self.whole_before(before));
+            self.written = ns_of(whole << self.part.header.shift, &moment, self.part.header.tsc_hz);
+            let payload = [&moment_to_bytes(&moment)[..], &whole.to_le_bytes()].concat();
+            self.part.sink.put(&dump::section(MOMENT, &payload, 1))?;
         }
         self.part.sink.complete()?;
         Ok(false)
+    }
+
+    /// Has the CPUs say how far their blocks are filled, and those that fill them slowly end them; whether all have. Where
+    /// one is stuck the others' blocks are written all the same, and its own once it is back.
+    fn look<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<bool> {
+        let age = AGE.as_nanos() * u128::from(self.part.header.tsc_hz) / 1_000_000_000;
+        let old = || sys::tsc().saturating_sub(age as u64) >> self.part.header.shift;
+        let done = recorder.look()?.is_some() && (self.cut.is_some() || recorder.flush(old())?);
+        if !done {
+            self.put_off();
+        }
+        Ok(done)
+    }
+
+    /// Asks the CPUs for nothing for a while, as one is stuck.
+    fn put_off(&mut self) {
+        say(format_args!("{}: a CPU lets nothing else run: what it records is written later", self.part.output));
+        self.pause = PAUSE;
+    }
+
+    /// A time in ns of the monotonic clock up to which all samples of the file are known, unless some are kept for the next.
+    pub fn written(&self) -> Option<u64> {
+        // The clocks differ by a little.
+        self.cut.is_none().then(|| self.written.saturating_sub(AGE.as_nanos() as u64))
+    }
+
+    /// What was sampled in the file so far.
+    pub fn sampled(&self) -> &BTreeSet<u64> {
+        &self.part.sampled
+    }
+
+    /// Writes blocks that CPUs have ended and keep; to be called after a look.
+    fn write_kept(&mut self) -> Result<()> {
+        let found = kept::ended(&self.pool);
+        let is_here = |at: usize| u32::try_from(at).is_ok_and(|at| self.aside.contains(&at));
+        let found: Vec<SelectedBlock> = (found.into_iter())
+            .filter(|&(at, id)| !is_here(at) && !self.is_later(id.begin))
+            .filter_map(|(at, id)| self.selected(at).filter(|block| block.id == id))
+            .collect();
+        let blocks = self.kept.choose(found);
+        self.write(blocks)
+    }
+
+    /// Writes what programs have recorded; while a file is being cut for the next one, too: either has a part of it.
+    fn write_areas<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<()> {
+        let fresh = self.areas.fresh(recorder)?;
+        self.part.sink.put(&fresh.sections).with_context(|| self.part.output.to_string())?;
+        if self.cut.is_some() {
+            self.sections.extend(fresh.sections);
+        }
+        for taken in fresh.taken {
+            recorder.take_back(taken)?;
+        }
+        Ok(())
     }
 
     /// The counter before which everything is written, at most `before`: a block in the pool has what happened since it
     /// began, or since it was seen to be empty.
     fn whole_before(&self, before: u64) -> u64 {
         let since = |block: &[AtomicU32]| {
-            let id = pool::id(block)?;
+            let id = pool::id(block).filter(|id| !self.kept.is_written(*id))?;
             let empty = pool::seen(block, id).filter(|(_, bytes)| *bytes as usize <= 4 * HEADER_WORDS);
             let ended = pool::summary(block).is_some_and(|found| found.content_bits as usize > 32 * HEADER_WORDS);
             Some(empty.filter(|_| !ended).map_or(id.begin, |(when, _)| when.max(id.begin)))
@@ -167,8 +258,10 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
     /// Ends every CPU's block, if each finds another: what begins from now on is of the next file.
     fn begin_cut<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<()> {
         let (counted, moment) = (reading::now(), sys::moment());
-        if recorder.end_blocks()? {
-            self.cut = Some((moment, counted));
+        match recorder.end_blocks()? {
+            BlocksEnd::All => self.cut = Some((moment, counted)),
+            BlocksEnd::NoneFree => {}
+            BlocksEnd::Stuck => self.put_off(),
         }
         Ok(())
     }
@@ -177,7 +270,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
     fn take<R: Recorder<Pool = P>>(&mut self, recorder: &R, full: &Blocks) -> Result<()> {
         let (mut now, mut blocks) = (Vec::new(), Blocks::default());
         for &index in full.index.iter().take(full.count as usize) {
-            let selected = self.selected(index as usize);
+            let selected = self.selected(index as usize).filter(|block| !self.kept.take(block.id));
             if selected.is_some_and(|block| self.is_later(block.id.begin)) {
                 self.aside.push(index);
                 continue;
@@ -198,20 +291,23 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         self.cut.as_ref().is_some_and(|(moment, _)| begin >= moment.tsc >> self.part.header.shift)
     }
 
-    /// Whether the file before the cut has all its blocks: one in which a call has not returned is kept back by its CPU.
+    /// Whether the file before the cut has all its blocks.
     fn is_whole(&self) -> bool {
-        self.pool.chunks_exact(WORDS).filter_map(pool::id).all(|id| self.is_later(id.begin))
+        let is_there = |id: pool::Id| self.is_later(id.begin) || self.kept.is_written(id);
+        self.pool.chunks_exact(WORDS).filter_map(pool::id).all(is_there)
     }
 
-    /// Ends the file before the cut and begins the next.
+    /// Ends the file before the cut and begins the next, at the moment that is returned.
     pub fn next<R: Recorder<Pool = P>>(
         &mut self,
         recorder: &R,
         names: Names,
         uuid: [u8; 16],
         no_symbols: bool,
-    ) -> Result<()> {
-        let (Some((moment, counted)), Some(ring)) = (self.cut.take(), &mut self.ring) else { return Ok(()) };
+    ) -> Result<Moment> {
+        let (Some((moment, counted)), Some(ring)) = (self.cut.take(), &mut self.ring) else {
+            return Ok(self.part.header.start);
+        };
         join(self.ending.take())?;
         let output = ring.next_file();
         let sink = Sink::open(&output)?;
@@ -220,15 +316,19 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
             .iter()
             .map(|(cpu, (sequence, lost))| (*cpu, Base { sequence: sequence + 1, lost: *lost }))
             .collect();
-        let header = Header { start: moment, uuid, ..self.part.header };
+        let flags = self.part.header.flags | FLAG_CONTINUES;
+        let header = Header { flags, start: moment, uuid, ..self.part.header };
         let next = Part::begin(header, output, sink, &names, &reading::now())?;
         let part = std::mem::replace(&mut self.part, next);
         (self.part.bases, self.part.left) = (bases, recorder.left()?.len());
+        self.part.sink.put(&std::mem::take(&mut self.sections))?;
         let before: u64 = part.bases.values().map(|base| base.lost).sum();
         let lost = self.last.values().map(|(_, lost)| lost).sum::<u64>().saturating_sub(before);
-        let stop = Header { stop: moment, lost, ..part.header };
+        let Info { refused_names, refused_marks, .. } = recorder.info()?;
+        let flags = part.header.flags | FLAG_CONTINUED;
+        let stop = Header { flags, stop: moment, lost, refused_names, refused_marks, ..part.header };
         let counted = [part.counted.clone(), counted].concat();
-        let (programs, place) = (recorder.programs()?, part.output.to_string());
+        let (programs, place) = (self.areas.rest(recorder)?, part.output.to_string());
         self.ending =
             Some(thread::spawn(move || part.finish(stop, names, &counted, &programs, no_symbols).context(place)));
         for index in std::mem::take(&mut self.aside) {
@@ -236,7 +336,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
             one.index[0] = index;
             self.take(recorder, &one)?;
         }
-        Ok(())
+        Ok(moment)
     }
 
     /// Writes what is left in the recorder, which has stopped, and what is known now.
@@ -245,8 +345,9 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         self.pool = recorder.pool(info.blocks)?;
         // Where it stops in the midst of a cut there is none.
         self.cut = None;
-        let selection = Selection::of(&self.pool, Recycling::Oldest, u64::MAX);
-        for some in selection.blocks.chunks(BATCH) {
+        let selection = Selection::of(&self.pool, Recycling::Read, u64::MAX);
+        let left: Vec<_> = selection.blocks.iter().filter(|block| !self.kept.is_written(block.id)).copied().collect();
+        for some in left.chunks(BATCH) {
             self.write(some.to_vec())?;
         }
         let Part { header, blocks, .. } = &self.part;
@@ -259,9 +360,9 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         let left = recorder.left()?;
         let counted = [&self.part.counted, left.get(self.part.left..).unwrap_or_default()].concat();
         join(self.ending)?;
-        let programs = recorder.programs()?;
+        let programs = self.areas.rest(recorder)?;
         self.part.finish(stop, names, &counted, &programs, no_symbols)?;
-        Ok(Ended { info, blocks: self.blocks, losses: selection.losses(&programs) })
+        Ok(Ended { info, blocks: self.blocks, losses: [selection.losses(&programs), self.areas.losses()].concat() })
     }
 
     fn selected(&self, index: usize) -> Option<SelectedBlock> {
@@ -282,7 +383,9 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
             *last = (last.0.max(block.id.sequence), last.1.max(block.lost));
         }
         self.blocks += blocks.len() as u64;
-        self.part.sampled.extend(symbols::sampled(&self.pool, &Selection { blocks, findings: Vec::new() }));
+        if self.part.sampled.len() < SAMPLED {
+            self.part.sampled.extend(symbols::sampled(&self.pool, &Selection { blocks, findings: Vec::new() }));
+        }
         Ok(())
     }
 }
@@ -332,6 +435,12 @@ impl Part {
         self.sink.put(&dump::section(STOP, &dump::sealed_header(&stop), 1))?;
         self.sink.finish()
     }
+}
+
+/// When a TSC was in ns of the monotonic clock, not long before a moment.
+pub(crate) fn ns_of(tsc: u64, moment: &Moment, tsc_hz: u64) -> u64 {
+    let ago = u128::from(moment.tsc.saturating_sub(tsc)) * 1_000_000_000 / u128::from(tsc_hz.max(1));
+    moment.monotonic_ns.saturating_sub(ago as u64)
 }
 
 /// Waits until the end of a file is written.

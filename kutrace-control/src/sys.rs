@@ -16,7 +16,9 @@ use kutrace_format::abi::command::{
     IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_TRACEPOINTS, IOCTL_VECTOR,
 };
 use kutrace_format::abi::landmark::{Landmark, PAGE};
-use kutrace_format::abi::programs::{Granted, Program, Quota, IOCTL_PROGRAM, IOCTL_QUOTA};
+use kutrace_format::abi::programs::{
+    Granted, Program, Quota, Refused, Taken, IOCTL_PROGRAM, IOCTL_QUOTA, IOCTL_REFUSED, IOCTL_TAKEN,
+};
 use kutrace_format::abi::user;
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{ioctl, Getter, NoArg, Setter, Updater};
@@ -194,6 +196,24 @@ pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut 
     Ok((program.serial != 0).then(|| unsafe { OwnedFd::from_raw_fd(program.fd) }))
 }
 
+/// What was read of a program is in the file.
+pub fn taken(device: BorrowedFd<'_>, taken: Taken) -> Result<()> {
+    // SAFETY: the number says that the kernel reads a `Taken`, which has no padding.
+    let command = unsafe { Setter::<{ IOCTL_TAKEN }, Taken>::new(taken) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// The program that was refused something and is noted after `place`.
+pub fn next_refused(device: BorrowedFd<'_>, place: u32) -> Result<Refused> {
+    let mut refused = Refused { place, ..Refused::default() };
+    // SAFETY: the number says that the kernel reads and writes a `Refused`, for which every bit pattern is valid.
+    let command = unsafe { Updater::<{ IOCTL_REFUSED }, Refused>::new(&mut refused) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }?;
+    Ok(refused)
+}
+
 /// Inserts an event into the trace by the system call of programs; how many words were taken, 0 while nothing traces.
 pub fn insert(word: u64) -> Result<u64> {
     // SAFETY: this command reads its two arguments and no memory.
@@ -348,6 +368,7 @@ mod tests {
         assert_eq!(release(fd), Err(Errno::NOTTY));
         assert_eq!(allow(fd, Quota::default()), Err(Errno::NOTTY));
         assert!(matches!(next_program(fd, &mut Program::default(), &mut []), Err(Errno::NOTTY)));
+        assert_eq!(next_refused(fd, 0), Err(Errno::NOTTY));
         assert_eq!(cpu(fd, &mut Cpu::default()), Err(Errno::NOTTY));
         assert_eq!(next_vector(fd, &mut Vector { which: 0, reserved: 0, name: [0; 56] }), Err(Errno::NOTTY));
     }

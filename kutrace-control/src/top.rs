@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use kutrace_cli::signal::SignalGuard;
 use kutrace_cli::{standard, Exit, Failure};
 use kutrace_format::abi::command::{Info, Moment, STATE_TRACING};
@@ -188,6 +188,7 @@ impl<R: Recorder> Live<R> {
         // What was recorded before tells what threads are at; it does not count.
         live.turn(session)?;
         live.turn(session)?;
+        ensure!(live.settled > 0, "a CPU takes no interrupts: it is stuck");
         live.ledger.cut(live.settled);
         live.due = live.settled + live.second();
         Ok(live)
@@ -201,7 +202,7 @@ impl<R: Recorder> Live<R> {
             bail!("the recording has ended");
         }
         let skim = &mut self.skim;
-        let read = self.follow.turn(recorder, &self.pool, |piece| skim.read(piece))?;
+        let Some(read) = self.follow.turn(recorder, &self.pool, |piece| skim.read(piece))? else { return Ok(()) };
         self.settled = std::mem::replace(&mut self.read, read);
         self.missed = self.follow.missed;
         self.points();

@@ -7,6 +7,7 @@
 
 mod argument;
 mod elf;
+mod place;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -105,7 +106,7 @@ impl Program {
     /// If there is none, or the file cannot be read.
     pub fn find(&self) -> Result<Vec<Probe>> {
         let path = self.path.components().nth(1).map_or_else(|| on_path(&self.path), |_| self.path.clone());
-        let path = fs::canonicalize(&path).with_context(|| path.display().to_string())?;
+        let path = place::resolve(&path).with_context(|| path.display().to_string())?;
         let shown = path.display().to_string();
         let is_plain = path.to_str().is_some_and(|path| !path.contains(char::is_whitespace));
         if !is_plain {

@@ -6,7 +6,7 @@
 //! what conditions are about, [`judge`] says which hold, and [`kept`] is the folder of the worst.
 //!
 //! Invariants: the recorder is not disturbed; what is watched costs no more memory the longer it is watched; a moment's
-//! recording reaches from as long before it as the recorder's memory to [`AFTER`] after it.
+//! recording reaches from as long before it as the recorder's memory to [`AFTER`] after it; no disk holds up the watching.
 
 pub mod condition;
 pub mod judge;
@@ -14,9 +14,12 @@ pub mod kept;
 pub mod options;
 mod explain;
 mod pressure;
+mod readings;
+mod writer;
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
@@ -26,13 +29,15 @@ use kutrace_cli::{say, standard, Exit, Failure, Status};
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::{Info, STATE_TRACING, WRAP};
 use kutrace_format::capability::{Capability, Unseen};
+use postprocess::line::count;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use serde_json::{json, Value};
 
 use crate::device::Recorder;
 use crate::follow::Follow;
-use crate::output::{IfExists, Output};
+use crate::reading;
+use crate::selection::{Recycling, Selection};
 use crate::session::Session;
 use crate::skim::Skim;
 use crate::sys;
@@ -41,11 +46,15 @@ use explain::Explain;
 use judge::{Judge, Trigger};
 use kept::{Kept, Rank};
 use pressure::Pressure;
+use readings::Readings;
+use writer::Writer;
 
 /// How often what is new is looked at.
 const PERIOD: Duration = Duration::from_millis(100);
 /// A recording goes on this long after what is to be in it.
 const AFTER: Duration = Duration::from_millis(100);
+/// Moments that wait for a recording at most; of more it is told that they are not kept.
+const WAITING: usize = 1000;
 /// A moment's files take no more than this many times the recorder's memory, if it has a page.
 const WITH_PAGE: u64 = 3;
 
@@ -70,7 +79,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// If nothing is recorded in wrap mode, or that ends; or the folder cannot be written.
-pub fn watch<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
+pub fn watch<R: Recorder + 'static>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
     let guard = SignalGuard::new()?;
     let asked = signal::user()?;
     let mut kept = Kept::open(&plan.folder, plan.keep, plan.budget)?;
@@ -93,7 +102,10 @@ pub fn watch<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Statu
             watch.turn(session, asked.swap(false, Ordering::Relaxed), &mut kept, &mut explain)?;
             explain.turn(&kept);
         };
-        watch.tell_missed();
+        if ended.is_some() {
+            watch.last(session, &mut kept, &mut explain)?;
+        }
+        watch.finish(&mut kept, &mut explain)?;
         if let Some(exit) = ended {
             explain.finish(&guard, &kept);
             return Ok(exit.into());
@@ -155,10 +167,25 @@ struct Watch<'a, R: Recorder> {
     since: u64,
     /// What holds and is not written yet: the time after it is to be in the file, too.
     due: Vec<Trigger>,
+    readings: Readings,
+    writer: Writer<Moment>,
     told_missed: u64,
 }
 
-impl<'a, R: Recorder> Watch<'a, R> {
+/// What a recording is written of.
+#[derive(Debug)]
+struct Moment {
+    due: Vec<Trigger>,
+    /// What is told of each.
+    told: Vec<Value>,
+    worst: usize,
+    rank: Rank,
+    /// The name of its files, and its recording.
+    name: String,
+    file: PathBuf,
+}
+
+impl<'a, R: Recorder + 'static> Watch<'a, R> {
     fn new(session: &mut Session<R>, plan: &'a Plan, info: Info) -> Result<Watch<'a, R>> {
         let recorder = session.recorder()?;
         let vectors = recorder.vectors()?;
@@ -173,6 +200,8 @@ impl<'a, R: Recorder> Watch<'a, R> {
             pressure: Pressure::new(&plan.conditions)?,
             since: sys::tsc() >> info.shift,
             due: Vec::new(),
+            readings: Readings::default(),
+            writer: Writer::default(),
             told_missed: 0,
         })
     }
@@ -184,7 +213,11 @@ impl<'a, R: Recorder> Watch<'a, R> {
             // Restarted or stopped in between; the next look at its state says which.
             Err(_) if session.recorder()?.info()?.start != self.info.start => return Ok(()),
             Err(error) => return Err(error.context("the recording has ended")),
-            Ok(end) => end,
+            Ok(None) => {
+                say("a CPU lets nothing else run: what happens is judged later");
+                return Ok(());
+            }
+            Ok(Some(end)) => end,
         };
         self.judge.names(std::mem::take(&mut self.skim.names));
         let points = self.skim.take(end);
@@ -198,7 +231,16 @@ impl<'a, R: Recorder> Watch<'a, R> {
             triggers.push(Trigger { reason: Some(format!("{percent:.1}%")), ..plain(condition) });
         }
         self.tell_missed();
+        let (pool, info) = (&self.pool, &self.info);
+        self.readings.turn(Instant::now(), || reaches(pool, info), reading::now);
         self.due.append(&mut triggers);
+        if let Some((moment, written)) = self.writer.done() {
+            self.end(moment, written, kept, explain)?;
+        }
+        if self.writer.is_busy() {
+            let many = self.due.split_off(self.due.len().min(WAITING));
+            return self.tell(&many, &self.told_of(&many), "not written, too many wait for the disk");
+        }
         let after = AFTER.as_millis() as u64 * u64::from(self.info.tsc_khz);
         let whole_before = sys::tsc().saturating_sub(after) >> self.info.shift;
         let (now, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|trigger| trigger.at <= whole_before);
@@ -206,7 +248,25 @@ impl<'a, R: Recorder> Watch<'a, R> {
         if now.is_empty() {
             return Ok(());
         }
-        self.write(session, &now, kept, explain)
+        self.write(session, now, kept)
+    }
+
+    /// Has what happened until now written, too.
+    fn last(&mut self, session: &mut Session<R>, kept: &mut Kept, explain: &mut Explain) -> Result<()> {
+        if let Some((moment, written)) = self.writer.wait() {
+            self.end(moment, written, kept, explain)?;
+        }
+        thread::sleep(AFTER);
+        self.turn(session, false, kept, explain)
+    }
+
+    /// Ends what is being written.
+    fn finish(&mut self, kept: &mut Kept, explain: &mut Explain) -> Result<()> {
+        self.tell_missed();
+        if let Some((moment, written)) = self.writer.wait() {
+            self.end(moment, written, kept, explain)?;
+        }
+        self.tell(&self.due, &self.told_of(&self.due), "not written, the watching has ended")
     }
 
     fn places(&self, is_it: impl Fn(&What) -> bool + 'a) -> impl Iterator<Item = usize> + 'a {
@@ -214,40 +274,55 @@ impl<'a, R: Recorder> Watch<'a, R> {
         (0..conditions.len()).filter(move |&place| is_it(&conditions[place].what))
     }
 
-    /// Writes the recording of these, unless worse ones are kept, and tells of each.
-    fn write(
-        &mut self,
-        session: &mut Session<R>,
-        due: &[Trigger],
-        kept: &mut Kept,
-        explain: &mut Explain,
-    ) -> Result<()> {
-        let worst = worst(due, &self.plan.conditions, &self.info);
+    /// Begins to write the recording of these, unless worse ones are kept.
+    fn write(&mut self, session: &mut Session<R>, due: Vec<Trigger>, kept: &mut Kept) -> Result<()> {
+        let worst = worst(&due, &self.plan.conditions, &self.info);
         let rank = rank(&due[worst], &self.plan.conditions, &self.info);
-        let mut told: Vec<Value> = due.iter().map(|trigger| self.told(trigger)).collect();
-        let mut fate = "not kept, others were worse";
-        if kept.wants(rank) {
-            kept.make_room_for_one(bytes_at_most(&self.info, self.plan));
-            let condition = &self.plan.conditions[due[worst].condition];
-            let time = self.time(due[worst].at).strftime("%Y%m%d_%H%M%S_%3f").to_string();
-            let (name, file) = kept.name(&time, &condition.text);
-            let output = Output::File { path: file.clone(), existing: IfExists::Replace };
-            match session.snapshot(&output) {
-                Ok(_) => {
-                    told.iter_mut().for_each(|told| told["file"] = json!(file));
-                    kept.add(&name, rank, &format!("{}\n", told[worst]))?;
-                    if self.plan.explain {
-                        explain.add(name, condition);
-                    }
+        let told = self.told_of(&due);
+        let condition = &self.plan.conditions[due[worst].condition];
+        let time = self.time(due[worst].at).strftime("%Y%m%d_%H%M%S_%3f").to_string();
+        let (name, file) = kept.name(&time, &condition.text);
+        if !kept.wants(rank) {
+            return self.tell(&due, &told, "not kept, others were worse");
+        }
+        kept.make_room_for_one(bytes_at_most(&self.info, self.plan));
+        let moment = Moment { due, told, worst, rank, name, file: file.clone() };
+        self.writer.begin(session, moment, file, self.readings.all());
+        Ok(())
+    }
+
+    /// Takes note of a recording that was written, and tells of each that is in it.
+    fn end(&mut self, mut moment: Moment, written: Result<u64>, kept: &mut Kept, explain: &mut Explain) -> Result<()> {
+        let Moment { due, told, worst, rank, name, file } = &mut moment;
+        let mut fate = "";
+        match written {
+            Ok(from) => {
+                told.iter_mut().for_each(|told| told["file"] = json!(file));
+                kept.add(name, *rank, &format!("{}\n", told[*worst]))?;
+                if self.plan.explain {
+                    explain.add(name.clone(), &self.plan.conditions[due[*worst].condition]);
                 }
-                // The next may succeed: a disk that was full, a CPU that found no block.
-                Err(error) => {
-                    say(format_args!("{}: {error:#}", file.display()));
-                    fate = "not written";
+                let late = due.iter().filter(|trigger| trigger.at < from).count();
+                if late > 0 {
+                    let moments = count(late as u64, "moment", "moments");
+                    say(format_args!(
+                        "{moments} waited for the disk until some of it was overwritten: {}",
+                        file.display()
+                    ));
                 }
             }
+            // The next may succeed: a disk that was full, a CPU that found no block.
+            Err(error) => {
+                say(format_args!("{}: {error:#}", file.display()));
+                fate = "not written";
+            }
         }
-        for (trigger, told) in due.iter().zip(&told) {
+        self.tell(due, told, fate)
+    }
+
+    /// Tells of each; `fate` is what became of the recording, if that is not in a file.
+    fn tell(&self, due: &[Trigger], told: &[Value], fate: &str) -> Result<()> {
+        for (trigger, told) in due.iter().zip(told) {
             say(line(&self.plan.conditions[trigger.condition], told, fate));
             standard::print(&format!("{told}\n"))?;
         }
@@ -260,6 +335,10 @@ impl<'a, R: Recorder> Watch<'a, R> {
         let ago = now.tsc.saturating_sub(at << self.info.shift) as f64 / f64::from(self.info.tsc_khz) * 1e6;
         let ns = i128::from(now.realtime_ns) - ago as i128;
         Timestamp::from_nanosecond(ns).unwrap_or_default()
+    }
+
+    fn told_of(&self, due: &[Trigger]) -> Vec<Value> {
+        due.iter().map(|trigger| self.told(trigger)).collect()
     }
 
     /// A trigger for programs.
@@ -291,6 +370,13 @@ impl<'a, R: Recorder> Watch<'a, R> {
             say(format_args!("{missed} blocks were overwritten before they were looked at: use a larger buffer"));
         }
     }
+}
+
+/// How far back the recorder has every CPU.
+fn reaches(pool: &[AtomicU32], info: &Info) -> Duration {
+    let from = Selection::of(pool, Recycling::Oldest, u64::MAX).whole_from() << info.shift;
+    let counts = sys::tsc().saturating_sub(from.max(info.start.tsc));
+    Duration::from_millis(counts / u64::from(info.tsc_khz.max(1)))
 }
 
 fn ns(counts: u64, info: &Info) -> u64 {

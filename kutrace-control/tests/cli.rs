@@ -107,6 +107,26 @@ fn a_page_lands_beside_its_trace_and_is_replaced_only_on_request() {
 }
 
 #[test]
+fn a_page_without_symbols_has_addresses_where_it_had_functions() {
+    let folder = folder();
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/words.trace");
+    // The names of samples, and how many of them are addresses.
+    let samples = |options: &[&str]| {
+        let (status, page, err) =
+            run(folder.path(), &[&["html", trace.to_str().unwrap(), "-o", "-"], options].concat());
+        assert_eq!(status, 0, "{err}");
+        let names = page.split("\"PC=").skip(1).map(|rest| rest.split('"').next().unwrap());
+        let (addresses, functions): (Vec<_>, Vec<_>) =
+            names.partition(|name| name.len() >= 12 && name.bytes().all(|c| c.is_ascii_hexdigit()));
+        (addresses.len(), functions.len())
+    };
+    let (_, functions) = samples(&[]);
+    assert!(functions > 10, "{functions}");
+    let (addresses, functions) = samples(&["--no-symbols"]);
+    assert!(addresses > 10 && functions == 0, "{addresses}, {functions}");
+}
+
+#[test]
 fn a_summary_is_read_from_a_file_or_a_pipe() {
     let folder = folder();
     let (status, text, _) = run(folder.path(), &["summary", "t.raw"]);
@@ -325,7 +345,7 @@ fn a_query_goes_to_the_engine_with_the_tables_of_raw_traces_beside_those_of_fold
     let show = "for word; do if [ -d \"$word/traces\" ]; then ls \"$word\"; else echo \"$word\"; fi; done; exit 5";
     let (ended, left) = sql(folder, show, &["--json", "t.raw", ".", "select 1"]);
     let expected =
-        "--json\n--\n.\narcs\ncauses\ndurations\npoints\nrequests\nspans\nthreads\ntraces\nwaits\nselect 1\n"
+        "--json\n--\n.\narcs\ncauses\ncpus\ndurations\npoints\nrequests\nspans\nthreads\ntraces\nwaits\nselect 1\n"
             .to_string();
     assert_eq!((ended, left), ((5, expected, String::new()), 0));
     let (ended, left) = sql(folder, show, &["--csv", ".", "--", "--select 1"]);

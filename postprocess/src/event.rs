@@ -9,6 +9,7 @@ pub mod number;
 pub mod work;
 pub mod point;
 pub mod flow;
+pub mod stolen;
 pub mod what;
 pub mod names;
 pub mod date;
@@ -58,6 +59,12 @@ impl Event {
     pub fn event(&self) -> u32 {
         self.what.number()
     }
+
+    /// Of a [`point::Point::ProgramValue`], the value: its low half is the argument, its high half is returned.
+    #[inline]
+    pub fn value(&self) -> i64 {
+        i64::from(self.ret) << 32 | i64::from(self.arg)
+    }
 }
 
 /// Events, names and what is known about the trace.
@@ -96,6 +103,15 @@ pub struct Meta {
     /// The machines, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Machine>,
+    /// The kernel's id of this run of it, as /proc/sys/kernel/random/boot_id has it; of one machine, empty if not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub boot_id: String,
+    /// What CLOCK_MONOTONIC showed at the base, ns; of one machine, if the source says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monotonic: Option<i64>,
+    /// The program that recorded it, empty for KUtrace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub recorder: String,
 }
 
 /// One of several machines. Its CPUs are those from its first to the next one's first.
@@ -109,6 +125,21 @@ pub struct Machine {
     pub clock: String,
     /// By how much its times may be wrong against the first machine's, if anything bounds that.
     pub within: Option<Time>,
+    /// What its source cannot tell, the bits of an [`Unseen`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unseen: u64,
+    /// Whose guest it is, if that one is among the machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Inside>,
+}
+
+/// Whose guest a machine is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inside {
+    /// The place of its host among the machines.
+    pub host: u32,
+    /// By CPU of the guest, from its first: the host's thread that runs it, 0 if that is not known.
+    pub threads: Vec<u32>,
 }
 
 impl Meta {

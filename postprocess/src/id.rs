@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Larger numbers than this, of damaged files, are taken for it: the columns of spans are signed.
 const MAX: u32 = i32::MAX as u32;
 /// Bits of a thread's number, as Linux gives it; above them stands the machine.
-const PID_BITS: u32 = 22;
+pub const PID_BITS: u32 = 22;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {

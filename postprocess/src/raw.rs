@@ -21,12 +21,14 @@ pub mod task;
 mod label;
 pub mod tracepoint;
 pub mod program;
+pub mod refused;
 pub mod maps;
 pub mod trace;
 pub mod decode;
 pub mod live;
 pub mod kernel_file;
 pub mod audit;
+pub mod idle;
 pub mod original;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +37,7 @@ use kutrace_format::abi::command::Moment;
 use kutrace_format::abi::event::ENTRY_WORDS_MAX;
 use kutrace_format::capability::Unseen;
 use kutrace_format::file::{
-    Header, Name, NameKind, CPU_OFFLINE, FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE, FLAG_WRAP, FLAG_WRAPPED,
+    Header, Name, NameKind, CPU_OFFLINE, FLAG_CONTINUED, FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE, FLAG_WRAP, FLAG_WRAPPED,
 };
 
 use kutrace_format::flag;
@@ -53,9 +55,10 @@ use clock::Clock;
 use counter::Counting;
 use damage::{Damage, NotATrace};
 use decode::{Counts, Decoder};
+use idle::IdleTime;
 use maps::{Maps, Place};
-use stream::Stream;
-use trace::{within, Decode, Head, Trace};
+use stream::{Opening, Stream};
+use trace::{within, Counter, Decode, Head, Trace};
 
 /// By how much a CPU may end its last block before the stop, because it took that long to stop all: 0.1 s.
 const SLACK: Time = Time(10_000_000);
@@ -77,6 +80,7 @@ pub struct Raw<'a> {
     maps: Maps,
     readings: Vec<Reading<'a>>,
     programs: Vec<program::Program<'a>>,
+    refused: Vec<refused::Refused<'a>>,
     cpus: BTreeMap<CpuId, Vec<Block<'a>>>,
     /// CPUs of which every block is damaged.
     missing: Vec<CpuId>,
@@ -101,6 +105,7 @@ pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
         names: layout.names,
         readings: layout.readings,
         programs: layout.programs,
+        refused: layout.refused,
         cpus: BTreeMap::new(),
         missing: Vec::new(),
     };
@@ -117,11 +122,11 @@ pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
 impl<'a> Raw<'a> {
     /// A decoder of all events; names are kept in `names`.
     pub fn decoder(&self, names: &mut Names) -> Decoder<'a> {
-        let (start, wrapped) = (self.start(), self.header.flags & FLAG_WRAPPED != 0);
+        let (start, opening) = (self.start(), Opening::of(self.header.flags));
         progress::begin(self.cpus.values().map(|blocks| blocks.len() as u64).sum());
         let present = self.cpus.iter().map(|(&cpu, blocks)| (cpu, blocks.clone()));
         let mut streams: BTreeMap<CpuId, Stream> =
-            present.map(|(cpu, blocks)| (cpu, Stream::new(cpu, blocks, start, wrapped))).collect();
+            present.map(|(cpu, blocks)| (cpu, Stream::new(cpu, blocks, start, opening))).collect();
         for &cpu in &self.missing {
             streams.entry(cpu).or_insert_with(|| Stream::unknown(cpu, start));
         }
@@ -151,7 +156,9 @@ impl<'a> Raw<'a> {
             true => (self.header.start.tsc, self.header.stop.tsc),
             false => (0, u64::MAX),
         };
-        program::Programs::new(self.programs.clone(), start, stop)
+        let ends = self.cpus.values().filter_map(|blocks| Some(blocks.last()?.end));
+        let last = self.clock.last_tsc(ends, stop);
+        program::Programs::new(self.programs.clone(), start, last, stop)
     }
 
     /// The name records of the file.
@@ -176,6 +183,7 @@ impl<'a> Raw<'a> {
             maps: self.maps.clone(),
             readings: Vec::new(),
             programs: Vec::new(),
+            refused: Vec::new(),
             cpus: BTreeMap::from([(cpu, blocks)]),
             missing: Vec::new(),
             ..*self
@@ -218,7 +226,8 @@ impl<'a> Raw<'a> {
         let gaps = if self.cut { 0 } else { decoder.counts.gaps };
         quality.extend(sentences(&Counts { gaps, ..decoder.counts }));
         quality.extend(self.notes());
-        let end = self.end();
+        let is_continued = self.header_sound && self.header.flags & FLAG_CONTINUED != 0;
+        let end = if is_continued { self.clock.tsc_units(self.header.stop.tsc.into()) } else { self.end() };
         let interval = |s: &Stream| {
             let (from, last) = (self.clock.units(s.from()), self.clock.units(s.at()));
             Interval { cpu: s.cpu, from, to: last.max(end) }
@@ -238,6 +247,9 @@ impl<'a> Raw<'a> {
             unseen: self.unseen().0,
             counted: Vec::new(),
             machines: Vec::new(),
+            boot_id: if self.header_sound { boot_id(&self.header) } else { String::new() },
+            monotonic: Clock::monotonic(&self.header).filter(|_| self.header_sound),
+            recorder: String::new(),
         }
     }
 
@@ -260,14 +272,13 @@ impl<'a> Raw<'a> {
 
     /// What the recorder noted of the whole trace.
     pub fn notes(&self) -> Vec<String> {
-        match self.header_sound {
-            true => {
-                let noted = notes(self.header.flags, self.header.refused_names, self.header.refused_marks);
-                let cut = self.cut.then(|| CUT.to_string());
-                noted.into_iter().chain(unknown(self.header.unseen)).chain(cut).collect()
-            }
-            false => Vec::new(),
-        }
+        let of_header = || {
+            let noted = notes(self.header.flags, self.header.refused_names, self.header.refused_marks);
+            let cut = self.cut.then(|| CUT.to_string());
+            noted.into_iter().chain(unknown(self.header.unseen)).chain(cut)
+        };
+        let refused = self.refused.iter().map(ToString::to_string);
+        self.header_sound.then(of_header).into_iter().flatten().chain(refused).collect()
     }
 
     /// Counter when tracing started; if the header is damaged, when the first block did.
@@ -370,8 +381,16 @@ impl Trace for Raw<'_> {
         Box::new(self.part(cpu, range))
     }
 
+    fn counter(&self) -> Option<Counter> {
+        self.header_sound.then_some(Counter { clock: self.clock, from: self.header.start.tsc })
+    }
+
     fn notes(&self) -> Vec<String> {
         self.notes()
+    }
+
+    fn idle(&self) -> Vec<IdleTime> {
+        idle::counted(&self.readings, &self.clock)
     }
 
     fn places(&self) -> BTreeSet<Place> {
@@ -380,6 +399,11 @@ impl Trace for Raw<'_> {
 
     fn tell(&mut self, functions: &BTreeMap<Place, String>) {
         self.maps.tell(functions);
+    }
+
+    fn forget_functions(&mut self) {
+        self.maps = Maps::default();
+        self.names.retain(|name| name.kind != NameKind::Symbol as u16);
     }
 }
 
@@ -441,6 +465,21 @@ pub fn notes(flags: u32, refused_names: u64, refused_marks: u64) -> Vec<String> 
 }
 
 /// That the recorder lacks what only younger programs know of.
+/// An identity in its usual groups of digits.
+pub fn uuid(bytes: &[u8; 16]) -> String {
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&digits[..4], &digits[4..6], &digits[6..8], &digits[8..10], &digits[10..]].map(<[String]>::concat).join("-")
+}
+
+/// The kernel's id of its run, empty if a file does not have it.
+pub fn boot_id(header: &Header) -> String {
+    if header.boot_id == [0; 16] {
+        String::new()
+    } else {
+        uuid(&header.boot_id)
+    }
+}
+
 fn unknown(unseen: Unseen) -> Option<String> {
     let bits = Some(unseen.unknown()).filter(|bits| *bits != 0)?;
     Some(format!("the recorder could not see things that this program does not know (0x{bits:x})"))

@@ -25,6 +25,7 @@ pub mod json;
 use std::fmt;
 use std::io::{self, BufReader, Cursor, Read};
 
+use kutrace_format::file::{Header, FLAG_STREAM};
 use memchr::memmem;
 
 use crate::event::names::Names;
@@ -120,12 +121,16 @@ pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
         return one(bytes);
     }
     let machine::file::Layout { machines, mut damage } = machine::file::split(bytes)?;
-    let mut parts = Vec::new();
+    let (mut parts, count) = (Vec::new(), machines.len());
     for (machine, bytes) in machines {
         match one(bytes) {
             Ok(trace) => parts.push((machine, trace)),
             Err(error) => damage.push(Damage::at(0, format!("machine {} is left out: {error}", machine.name))),
         }
+    }
+    // Hosts are told by their place.
+    if parts.len() < count {
+        parts.iter_mut().for_each(|(machine, _)| machine.inside = None);
     }
     Ok(Box::new(Machines::new(parts, damage)))
 }
@@ -257,6 +262,14 @@ impl<R: Read> Source<R> {
                 return Ok(bytes);
             }
         }
+    }
+}
+
+impl<R> Source<R> {
+    /// Whether it is a raw trace that is written while it is recorded, so that it may be long until it ends.
+    pub fn is_stream(&self) -> bool {
+        let head = self.start.get_ref().first_chunk().filter(|_| self.kind == Kind::Raw).and_then(Header::from_bytes);
+        head.is_some_and(|header| header.flags & FLAG_STREAM != 0)
     }
 }
 

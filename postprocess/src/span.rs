@@ -4,7 +4,7 @@
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`]
 //! handles calls and returns, [`begin`] what began before the recording, [`mode`] whether it is the program or the
 //! kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`], and of
-//! who could run [`runnable`], CPUs that stood still [`stall`], by the numbers of the [`abi`], and the latencies
+//! who could run [`runnable`], CPUs that stood still [`stall`], that their host took [`steal`], or ran a [`guest`], by the numbers of the [`abi`], and the latencies
 //! of [`idle`], [`rpc`] queues and messages; of [`cgroup`]s that nobody told, what follows. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
@@ -28,6 +28,8 @@ pub mod flow;
 pub mod wait;
 pub mod runnable;
 pub mod stall;
+pub mod steal;
+pub mod guest;
 pub mod call;
 pub mod cgroup;
 pub mod abi;
@@ -50,6 +52,7 @@ use kutrace_format::capability::Capability;
 use serde::{Deserialize, Serialize};
 
 use crate::event::names::NameId;
+use crate::event::point::Point;
 use crate::event::what::What as Said;
 use crate::event::Machine;
 use crate::id::{CpuId, Pid};
@@ -173,6 +176,15 @@ pub struct Meta {
     /// The machines, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Machine>,
+    /// The kernel's id of this run of it, as /proc/sys/kernel/random/boot_id has it; of one machine, empty if not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub boot_id: String,
+    /// What CLOCK_MONOTONIC showed at the base, ns; of one machine, if the source says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monotonic: Option<i64>,
+    /// The program that recorded it, empty for KUtrace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub recorder: String,
     /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by
     /// name: of all events, whatever spans there still are. Empty if not known.
     #[serde(default)]
@@ -241,6 +253,10 @@ pub struct Tally {
     pub stalled: Time,
     /// How often they did.
     pub stalls: u64,
+    /// What the host took from them, as far as the trace tells when; part of the others.
+    pub stolen: Time,
+    /// In how many pieces.
+    pub steals: u64,
 }
 
 /// A call, return or switch that was missing.
@@ -271,6 +287,10 @@ impl Repair {
 impl Tally {
     /// Adds up the time of all execution spans.
     fn count(&mut self, spans: &[Span]) {
+        for stolen in spans.iter().filter(|span| span.what == What::Point(Point::Steal)) {
+            self.steals += 1;
+            self.stolen = self.stolen.saturating_add(stolen.dur);
+        }
         for (span, activity) in spans.iter().filter_map(|span| Some((span, span.activity()?))) {
             let sum = match activity.share() {
                 Share::User => &mut self.user,

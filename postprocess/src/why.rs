@@ -3,7 +3,7 @@
 //!
 //! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
 //! what clients and servers send to each other in which [`calls`]; [`rows`] are the spans, [`lookup`] finds them
-//! by time, [`timeline`] is what each thread and each CPU did, [`again`] which of its waits are one, [`path`] divides a thread's time into
+//! by time, [`timeline`] is what each thread and each CPU did, [`again`] which of its waits are one, [`meter`] how fast work was done, [`waker`] who ended waits, [`path`] divides a thread's time into
 //! causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request, [`compare`] sets slow requests against normal ones,
 //! [`detail`] looks once more at what is shown. [`change`] says whether one trace is slower than another, [`mod@diff`]
 //! through what. [`text`] prints it, [`carry`] puts it into a page, [`otlp`] writes requests for OpenTelemetry.
@@ -13,18 +13,23 @@
 //! its duration. What is not known is a cause like the others.
 
 pub mod request;
+mod rpc;
 pub mod best;
 pub mod calls;
 pub mod exchange;
 pub mod again;
 pub mod rows;
 pub mod lookup;
+mod stolen;
 pub mod timeline;
+pub mod meter;
 pub mod cause;
 pub mod message;
+pub mod waker;
 pub mod path;
 pub mod sweep;
 pub mod compare;
+pub mod example;
 pub mod detail;
 pub mod change;
 pub mod diff;
@@ -40,7 +45,7 @@ use serde::Serialize;
 use crate::time::Time;
 use cause::Causes;
 use compare::{Compared, Data, Part, Totals};
-use request::{Ask, Request};
+use request::{Ask, Found, Request};
 use sweep::{sweep_together, Sum};
 pub use timeline::Timeline;
 
@@ -75,6 +80,8 @@ pub struct Why {
     pub asked: String,
     /// How many there are.
     pub count: usize,
+    /// How many more had begun and not ended when the trace did.
+    pub unfinished: usize,
     /// How long they took.
     pub durations: Durations,
     /// Requests by duration.
@@ -120,15 +127,16 @@ pub struct Step {
 /// Finds the requests that are asked for, or what is the best guess, in a trace, and divides their time.
 ///
 /// # Errors
-/// A sentence, if there are none.
+/// A sentence, if there are none, or none to compare.
 pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> {
-    let (asked, mut requests) = request::find(timeline, &question.ask)?;
+    let Found { asked, mut requests, unfinished } = request::find(timeline, &question.ask)?;
+    compare::comparable(requests.len(), question)?;
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
-    Ok(of_requests(timeline, asked, &requests, question))
+    Ok(Why { asked, unfinished: unfinished.len(), ..of_requests(timeline, &requests, question) })
 }
 
 /// Divides the time of these requests, ordered by thread and start.
-fn of_requests(timeline: &Timeline, asked: String, requests: &[Request], question: &Question) -> Why {
+fn of_requests(timeline: &Timeline, requests: &[Request], question: &Question) -> Why {
     let mut causes = Causes::default();
     let mut all = Totals::default();
     let mut still = Vec::with_capacity(requests.len());
@@ -136,19 +144,19 @@ fn of_requests(timeline: &Timeline, asked: String, requests: &[Request], questio
         all.add(requests[n].dur(), sums);
         still.push(compare::stood_still(causes, sums));
     };
-    sweep_together(timeline, &mut causes, requests, Default::default, each, |(totals, times), numbers| {
+    let done = |(totals, times): (Totals, Vec<Time>), numbers: &[u32]| {
         all.add_all(&totals, numbers);
         still.extend(times);
-    });
+    };
+    let blamed = sweep_together(timeline, &mut causes, requests, Default::default, each, done);
     let by_duration = compare::order(requests, &[]);
     let total = requests.iter().map(Request::dur).sum::<Time>();
     let data = Data { timeline, requests, page: &question.page, top: question.top };
     let compared = compare::compare(&data, &mut causes, question, &still);
-    let (parts, left_out) = compare::parts(&data, &mut causes, &all);
+    let (parts, left_out) = compare::parts(&data, &causes, &all, &blamed);
     let duration =
         |part: usize| requests[by_duration[(requests.len() * part).div_ceil(1000).max(1) - 1] as usize].dur();
     Why {
-        asked,
         count: requests.len(),
         durations: Durations {
             median: duration(500),
@@ -164,6 +172,7 @@ fn of_requests(timeline: &Timeline, asked: String, requests: &[Request], questio
         left_out,
         compared,
         base: timeline.extent.0,
+        ..Why::default()
     }
 }
 

@@ -24,7 +24,8 @@ export function textElement(tag, text, className) {
  * @param {() => void} action
  */
 export function actionButton(text, title, action) {
-  const button = /** @type {HTMLButtonElement} */ (textElement("button", text));
+  const button = document.createElement("button");
+  button.append(...breakable(text));
   button.type = "button";
   button.title = title;
   button.addEventListener("click", action);
@@ -49,13 +50,49 @@ export function tableOf(heads, lines) {
   table.hidden = lines.length === 0;
   const head = table.createTHead().insertRow();
   head.append(...heads.map((text) => textElement("th", text)));
-  const body = table.createTBody();
-  for (const cells of lines) {
-    const line = body.insertRow();
-    for (const cell of cells) line.insertCell().append(cell);
-  }
+  addLines(table.createTBody(), lines);
   return table;
 }
+
+/** @param {HTMLTableSectionElement} body @param {(string | Node)[][]} lines */
+function addLines(body, lines) {
+  for (const cells of lines) {
+    const line = body.insertRow();
+    for (const cell of cells) line.insertCell().append(...(typeof cell === "string" ? breakable(cell) : [cell]));
+  }
+}
+
+/** A line of a table is at least this high, in pixels, unless texts are made smaller. */
+const LINE_HEIGHT = 20;
+
+/** What puts the other lines into tables that have only their first. @type {WeakMap<HTMLTableElement, () => void>} */
+const OTHER_LINES = new WeakMap();
+
+/**
+ * A table that may have more lines than a window has room for: these follow once the first are on the screen, because to lay out a line
+ * takes longer than all else about it.
+ * @param {string[]} heads
+ * @param {(string | Node)[][]} lines
+ */
+export function longTableOf(heads, lines) {
+  const room = Math.ceil(innerHeight / LINE_HEIGHT);
+  const table = tableOf(heads, lines.slice(0, room));
+  OTHER_LINES.set(table, () => addLines(table.tBodies[0], lines.slice(room)));
+  requestAnimationFrame(() => setTimeout(() => table.isConnected && completeTable(table)));
+  return table;
+}
+
+/** Puts all lines into such a table, if they are not in it yet. @param {HTMLTableElement} table */
+export function completeTable(table) {
+  OTHER_LINES.get(table)?.();
+  OTHER_LINES.delete(table);
+}
+
+/** A text that may go on in another line before what a call returned, and not within the name of a kind, such as `(-idle-)`. @param {string} text */
+const breakable = (text) => text.split(/(?==)|(\(-[a-z-]+-\))/).filter((part) => part).flatMap((part, k) => {
+  if (part.startsWith("(-")) return [textElement("span", part, "whole")];
+  return k === 0 || !part.startsWith("=") ? [part] : [document.createElement("wbr"), part];
+});
 
 /** Pixels a wheel event stands for. @param {WheelEvent} e @param {number} page */
 export function wheelPixels(e, page) {

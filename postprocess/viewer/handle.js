@@ -2,6 +2,7 @@
 // What tests and scripts may ask the page: `__ku`.
 
 import { spanText, valueOf } from "./data/format.js";
+import { titleOf } from "./data/sections.js";
 import { hitAt } from "./draw/hit.js";
 import { drawnBy } from "./draw/overlay.js";
 /**
@@ -26,7 +27,7 @@ export function handle(app) {
       app.drawNow();
     },
     rows: () => view.items.map((item) => ({
-      group: item.group.name, row: item.row, label: item.row < 0 ? item.group.title : item.group.labels[item.row],
+      group: item.group.name, row: item.row, label: titleOf(item.group, item.row),
       y: view.top(item), h: item.h,
     })),
     toggle: (/** @type {string} */ name) => app.toggleGroup(/** @type {Group} */ (app.groups.find((g) => g.name === name))),
@@ -36,7 +37,7 @@ export function handle(app) {
       return hit ? { ...describe(hit.i), others: hit.others } : null;
     },
     search: () => ({
-      ...search.query, active: search.active, count: search.ids.length, total: search.total,
+      ...search.query, active: search.active, count: search.ids.length, total: search.ids.reduce((sum, i) => sum + store.dur[i], 0),
       current: search.current, text: search.text(view),
     }),
     selected: () => (app.selected >= 0 ? describe(app.selected) : null),

@@ -3,16 +3,17 @@
 
 import { cannotBeShown } from "./guard.js";
 import { Chains } from "./data/chain.js";
-import { readStore } from "./data/decode.js";
-import { countText, durationText, shownName, spanText, trimmed } from "./data/format.js";
+import { checkProgram, readStore } from "./data/decode.js";
+import { countText, shownName, trimmed } from "./data/format.js";
 import { buildGroups, cycleGroup } from "./data/groups.js";
 import { Focus, HighlightedRows } from "./data/highlight.js";
 import { indexByKind, laneOfKind } from "./data/rows.js";
+import { isFoldedAway, sectionOf } from "./data/sections.js";
 import { exactly, NOTHING, patternWith, Search } from "./data/search.js";
 import { Kind } from "./data/tables.js";
-import { axisOf, behindBegin, rangeText } from "./view/axis.js";
+import { flagged } from "./data/values.js";
+import { axisOf, rangeText } from "./view/axis.js";
 import { rangeOfTime } from "./view/seek.js";
-import { TimeScale } from "./view/timescale.js";
 import { SHORTEST, View } from "./view/view.js";
 import { overheadText } from "./draw/curves.js";
 import { hitAt } from "./draw/hit.js";
@@ -27,8 +28,10 @@ import { keepPristine } from "./panel/added.js";
 import { addressOf, followAddress, showAddress } from "./panel/address.js";
 import { showBanner } from "./panel/banner.js";
 import { showDetails } from "./panel/details.js";
+import { foldBy } from "./panel/fold.js";
 import { fillHelp } from "./panel/help.js";
-import { toggleList } from "./panel/list.js";
+import { pressLegend } from "./panel/legend.js";
+import { showHover, showLines } from "./panel/lines.js";
 import { Listing } from "./panel/listing.js";
 import { listenToLook, lookChanged } from "./panel/look.js";
 import { listenToPanel } from "./panel/panel.js";
@@ -42,19 +45,19 @@ import { listenToOverview } from "./input/strip.js";
 import { byId } from "./dom.js";
 import { handle } from "./handle.js";
 /**
- * @import {Call} from "./data/calls.js"
+ * @import {Call} from "./data/around.js"
  * @import {Step} from "./data/chain.js"
  * @import {Store} from "./data/decode.js"
  * @import {Group} from "./data/groups.js"
+ * @import {Section} from "./data/sections.js"
  * @import {Query} from "./data/search.js"
  * @import {Shown} from "./draw/overlay.js"
  */
 
-/** For what knows the time in sight, where rows do not share it. */
-const ALL_TIME = new TimeScale(-Infinity, Infinity, 1);
-
 /** Pixels that a span has at least when the page goes to it. */
 const SEEN_MIN = 6;
+/** How long the first picture stands before what was left for later is looked for, ms. */
+const SEEN_FIRST = 200;
 
 export class App {
   /** @param {Store} store */
@@ -65,7 +68,7 @@ export class App {
     this.wakeups = laneOfKind(store, kinds, Kind.WAKEUP);
     this.ipis = laneOfKind(store, kinds, Kind.IPI);
     this.chains = new Chains(store, this.groups, this.wakeups);
-    this.marks = laneOfKind(store, kinds, Kind.MARK);
+    this.marks = flagged(store, laneOfKind(store, kinds, Kind.MARK));
     this.view = new View(store, this.groups[0].exec);
     this.highlight = new HighlightedRows(this.groups);
     this.search = new Search(store, this.highlight);
@@ -141,6 +144,10 @@ export class App {
     byId("busy").textContent = `${trimmed(this.overview.busy * 100, 1)}% busy`;
     this.drawNow();
     if (!shown) showCallouts(this);
+    if (this.overlay.crossings.isDue) setTimeout(() => {
+      this.overlay.crossings.find();
+      this.viewChanged();
+    }, SEEN_FIRST);
   }
 
   listen() {
@@ -161,6 +168,7 @@ export class App {
     byId("arcs").addEventListener("click", () => this.toggleArcs());
     byId("ipis").addEventListener("click", () => this.toggleIpis());
     byId("basetime").addEventListener("click", () => this.toggleRelative());
+    foldBy(byId("all-controls"), /** @type {HTMLElement} */ (document.querySelector("header")), ["Menu", "Close"]);
     byId("help-open").addEventListener("click", () => this.showHelp());
     new ResizeObserver(() => {
       if (this.takeSize()) this.drawNow();
@@ -174,6 +182,7 @@ export class App {
     if (width === 0 || height === 0) return false;
     const ratio = (window.devicePixelRatio || 1) * this.look.zoom;
     if (width === view.width && height === view.height && ratio === this.picture.ratio) return false;
+    const isLower = height < view.height;
     view.width = width;
     view.height = height;
     this.pointer = Math.min(this.pointer || width / 2, width);
@@ -181,6 +190,7 @@ export class App {
     this.overlay.resize(width, height, ratio);
     this.overview.resize(byId("overview").clientWidth, ratio);
     view.layOut(this.groups);
+    if (isLower) this.keepInSight();
     return true;
   }
 
@@ -219,14 +229,7 @@ export class App {
     this.drawOverlay();
     this.overview.draw();
     this.labels.draw();
-    byId("basetime").textContent = this.axis.baseText;
-    byId("basetime").ariaPressed = String(view.relative);
-    for (const id of ["arcs", "ipis"]) byId(id).disabled = view.relative;
-    byId("matches").textContent = byId("matches").title = this.search.text(view.relative ? ALL_TIME : view);
-    const closed = this.search.closedHomes(this.groups);
-    byId("open-homes").hidden = closed.length === 0;
-    byId("open-homes").textContent = `Show in ${closed.map((group) => group.title).join(" and ")}`;
-    byId("range").textContent = durationText(view.t1 - view.t0);
+    showLines(this);
     this.draws++;
     this.lastDraw = performance.now() - began;
   }
@@ -254,10 +257,7 @@ export class App {
 
   /** @param {number} x @param {number} y */
   hover(x, y) {
-    const hit = x < 0 ? null : hitAt(this, x, y);
-    const others = hit && hit.others > 0 ? `   (and ${hit.others.toLocaleString("en")} more in this pixel)` : "";
-    const behind = hit?.item && this.view.relative ? `   ${behindBegin(this.store, hit.i, hit.item.group)}` : "";
-    byId("hover").textContent = hit ? spanText(this.store, hit.i) + behind + others : "";
+    showHover(this, x < 0 ? null : hitAt(this, x, y));
   }
 
   /** @param {number} i @param {Group} [group] the one whose row it lies on */
@@ -345,6 +345,7 @@ export class App {
     if (range && this.view.relative) this.toggleRelative();
     if (range) this.view.show(range.from, range.to);
     showQuery(query);
+    pressLegend(query, byId("legend"));
     this.showDetails();
     this.viewChanged();
   }
@@ -391,11 +392,20 @@ export class App {
     this.viewChanged();
   }
 
+  /** Brings the row of what is selected into sight, or of the request that is shown: there may be less room for rows than there was. */
+  keepInSight() {
+    const group = this.selected < 0 ? undefined : this.homeOf(this.selected);
+    const item = this.selected < 0 ? this.asked.item : group && this.view.itemsOf.get(group)?.[group.rowOf(this.selected)];
+    if (item) this.view.reveal(item);
+  }
+
   /** Brings a row of a span into sight, opening its group if no open one has it. @param {number} i */
   revealRow(i) {
     const group = this.homeOf(i);
     if (!group) return;
     if (group.collapsed) this.toggleGroup(group);
+    const section = sectionOf(group, group.rowOf(i));
+    if (section && isFoldedAway(group, group.rowOf(i))) this.toggleSection(section);
     this.view.kept = i;
     this.view.freshen(this.groups);
     const item = this.view.itemsOf.get(group)?.[group.rowOf(i)];
@@ -406,6 +416,13 @@ export class App {
   toggleGroup(group) {
     cycleGroup(group);
     this.view.order(this.groups);
+    this.view.layOut(this.groups);
+    this.viewChanged();
+  }
+
+  /** Folds a section of rows, or opens it. @param {Section} section */
+  toggleSection(section) {
+    section.folded = !section.folded;
     this.view.layOut(this.groups);
     this.viewChanged();
   }
@@ -460,32 +477,13 @@ export class App {
     this.help.showModal();
   }
 
-  /** Forgets one thing: the path of wakeups, the whole call, what is selected, a request, the table, what is measured, searched, highlighted. */
-  forget() {
-    const { search, highlight } = this;
-    if (this.chain || (this.call && !this.listing)) {
-      if (!this.chain) this.call = null;
-      this.chain = null;
-      this.showDetails();
-      this.overlayChanged();
-    } else if (this.selected >= 0 || this.notes.selected) this.select(-1);
-    else if (this.asked.open) this.asked.back();
-    else if (this.listing) toggleList(this);
-    else if (this.measured) this.measure(null);
-    else if (search.active || search.error !== "") this.forgetSearch();
-    else if (highlight.active) {
-      highlight.clear();
-      this.view.layOut(this.groups);
-      this.viewChanged();
-    }
-  }
-
   forgetSearch() {
     this.find({ ...NOTHING, ignoreCase: this.search.query.ignoreCase });
   }
 }
 
 async function main() {
+  checkProgram(document);
   const [store] = await Promise.all([readStore(document), keepPristine()]);
   for (const element of document.querySelectorAll("script.ku-data")) element.remove();
   const app = new App(store);

@@ -27,12 +27,20 @@ use crate::spans::{workload, Made};
 
 const ERRORS: &str = include_str!("../../postprocess/src/tables/errno.txt");
 
+/// Calls of the traces here whose first argument is an address.
+const TAKE_ADDRESSES: &str =
+    "access brk chdir chmod clone3 execve futex getcwd getrandom lstat madvise memfd_create mkdir mmap mmap2 \
+    mprotect mremap munmap nanosleep open pipe pipe2 poll ppoll readlink rename rseq rt_sigsuspend \
+    set_robust_list set_tid_address sigaltstack stat statfs sysinfo uname unlink";
+
 /// A call as the page is to show it.
 fn shown(call: &Call, returned: bool) -> String {
     let name = &call.name;
+    let takes_address = TAKE_ADDRESSES.split_whitespace().any(|call| call == name);
     let folder = name.ends_with("at") || ["openat2", "renameat2", "faccessat2", "statx"].contains(&name.as_str());
     let arg = match call.arg {
         Some(65_436) if folder => "AT_FDCWD".to_string(),
+        Some(arg) if takes_address => format!("0x...{arg:04x}"),
         arg => arg.map_or(String::new(), |arg| arg.to_string()),
     };
     let end = match call.ret.filter(|_| returned) {
@@ -148,15 +156,15 @@ fn values_are_shown_as_far_as_they_are_known() {
         "read(3)=ERESTARTSYS",
         "pause(0)=ERESTARTNOHAND",
         "read(3)=-524",
-        "mmap(0)=0x...76543000",
-        "mmap(0)=0x...fff00000",
-        "mmap(0)=ENOENT",
-        "brk(0)=0x...ffffff9c",
+        "mmap(0x...0000)=0x...76543000",
+        "mmap(0x...0000)=0x...fff00000",
+        "mmap(0x...0000)=ENOENT",
+        "brk(0x...0000)=0x...ffffff9c",
         "lseek(3)=0x...00001000",
         "lseek(3)=0",
         "openat(AT_FDCWD)=ENOENT",
         "read(3)=0x...ffffec78",
-        "mmap2(0)=0xf7d01000",
+        "mmap2(0x...0000)=0xf7d01000",
         "exit_group(0)",
     ];
     assert_eq!(said, expected);
@@ -210,6 +218,19 @@ fn what_led_to_a_wait_has_its_time_after_it_with_one_sign() {
     run_on("signs", &workload(60), &json!({}));
 }
 
+/// The places and texts of the scripts of a page's program, and of its style.
+fn checked_elements(page: &str) -> Vec<(usize, &str)> {
+    let starts = ["<script data-crc32=\"", "<style data-crc32=\""].into_iter().flat_map(|tag| page.match_indices(tag));
+    let found: Vec<_> = starts
+        .map(|(at, _)| {
+            let from = at + page[at..].find('>').unwrap() + 1;
+            (from, page[from..].split("</s").next().unwrap())
+        })
+        .collect();
+    assert!(found.len() > 80, "{} scripts have a checksum", found.len());
+    found
+}
+
 /// Cut anywhere, and each kind of damage: a sentence, never a page without a word, nor one with other spans.
 #[test]
 fn a_page_that_is_cut_or_damaged_says_so() {
@@ -231,6 +252,12 @@ fn a_page_that_is_cut_or_damaged_says_so() {
         let mut bytes = whole.clone().into_bytes();
         bytes[at] ^= 1;
         broken.push((format!("changed at {at}"), bytes));
+    }
+    for (place, element) in checked_elements(&whole) {
+        let digit = place + element.rfind(|c: char| c.is_ascii_digit()).expect("each script has its licence");
+        let mut bytes = whole.clone().into_bytes();
+        bytes[digit] ^= 1;
+        broken.push((format!("another digit at {digit}, in ...{}", &whole[place + element.len() - 24..][..24]), bytes));
     }
     broken.push(("a program that is none".into(), whole.replace("class Chains {", "class Chains [").into_bytes()));
     for (k, (_, bytes)) in broken.iter().enumerate() {

@@ -156,9 +156,80 @@ export const drawn = {
     await settle(page);
     const near = await ask(page, () => __ku.drawn());
     assert.ok(near.overheads >= 3, `${near.overheads} entries`);
+    // The strip shows the parts of all time, whether what is absent is shorter than a column or longer.
+    const strips = await ask(page, () => [3, 5, 50, 1000].map((columns) => {
+      const { overview, groups: [cpus], store } = __ku.app;
+      overview.sumUp(cpus, columns);
+      const sums = { user: new Float64Array(columns), kernel: new Float64Array(columns) };
+      const step = overview.length / columns;
+      for (let i = 0; i < store.n; i++) {
+        if (!isExecution(store.kind[i]) || isIdle(store.kind[i]) || isAbsent(store.kind[i]) || cpus.rowOf(i) < 0) continue;
+        const sort = sums[isKernel(store.kind[i]) ? "kernel" : "user"];
+        const at = Math.min(Math.floor((store.start[i] - overview.begin) / step), columns - 1);
+        // What is shorter than a column counts where it begins.
+        if (store.dur[i] < step) sort[at] += store.dur[i];
+        else for (let k = at; k < columns; k++) sort[k] += Math.max(Math.min(store.start[i] + store.dur[i] - overview.begin, (k + 1) * step) - Math.max(store.start[i] - overview.begin, k * step), 0);
+      }
+      const all = step * cpus.keys.length;
+      return Math.max(...["user", "kernel"].flatMap((sort) => [...sums[sort]].map((time, k) => Math.abs(time / all - overview[sort][k]))));
+    }));
+    assert.ok(strips.every((error) => error < 1e-6), strips.join());
     const about = await page.locator("#about").textContent();
     assert.match(about, /recording took about 0?\.?\d/);
     return { crests, overheads: near.overheads };
+  },
+
+  async stolen(page) {
+    await ask(page, () => __ku.toggle("PID"));
+    const [call] = await spansOf(page, EVENT.SYSCALL + 39);
+    const [taken, later] = await spansOf(page, EVENT.STEAL);
+    const rows = await rowsOf(page, "CPU");
+    const threads = await rowsOf(page, "PID");
+    assert.match(await page.locator("#labels .row", { hasText: "redis-benchmark.7" }).getAttribute("title"), /^redis-benchmark\.7, earlier kutrace_control: /);
+    const css = await ask(page, (i) => ({ ...__ku.app.palette.css, call: __ku.app.palette.color(__ku.app.store, i) }), call.i);
+    for (const row of [rows[0], threads[0]]) {
+      assert.equal((await hitOn(page, taken, row, 0.5))?.i, taken.i, "the hatching is not found");
+      assert.equal((await hitOn(page, taken, row, 0.2))?.i, call.i, "what it lies over is not found beside it");
+    }
+    // What ran keeps the edges of its height, in its own colour.
+    const height = async (over, part) => {
+      const inked = (await column(page, "overlay", await xOf(page, over.start + over.dur / 2), rows[0].y, rows[0].y + rows[0].h)).filter((color) => color !== "").length;
+      assert.ok(inked > rows[0].h * 0.2 && inked < rows[0].h * 2 * part, `${over.name}: ${inked} of ${rows[0].h}`);
+    };
+    await height(taken, 0.42);
+    await height(later, 0.27);
+    const isRed = (color) => Number.parseInt(color.slice(1, 3), 16) > 1.4 * Number.parseInt(color.slice(3, 5), 16);
+    const reds = async (over) => {
+      const x = await xOf(page, over.start + over.dur * 0.75);
+      const middle = rows[0].y + rows[0].h / 2;
+      return (await Promise.all([0, 1, 2, 3, 4, 5].map((k) => column(page, "overlay", x + k, middle - 5, middle + 5)))).flat().filter((color) => color !== "" && isRed(color)).length;
+    };
+    const [stalled] = await spansOf(page, EVENT.STALLED);
+    assert.ok((await reds(taken)) > 10 && (await reds(stalled)) > 5);
+    // A search greys both, as all else.
+    await page.fill("#pattern", "^prog");
+    await settle(page);
+    assert.deepEqual([await reds(taken), await reds(stalled)], [0, 0]);
+    await page.fill("#pattern", "");
+    // The name of what runs is on its own ground.
+    await ask(page, ({ start, dur }) => __ku.show(start + dur / 4, start + dur / 2), taken);
+    await settle(page);
+    const { top, middle } = await ask(page, () => {
+      const [item] = __ku.app.view.items.filter((one) => one.row === 0);
+      return { top: __ku.app.view.top(item), middle: __ku.app.view.middle(item) };
+    });
+    assert.ok(middle > top);
+    const ground = await column(page, "overlay", 3, middle - 6, middle + 6);
+    assert.ok(ground.every((color) => color === css.call), `${ground}, not ${css.call}`);
+    // In a table, a call that is too long continues in another line before what it returned, and nowhere else.
+    await page.setViewportSize({ width: 1280, height: 720 });
+    await ask(page, () => {
+      __ku.app.list.what = "calls";
+      toggleList(__ku.app);
+    });
+    const calls = await page.locator("#details tbody td:first-child button").evaluateAll((all) => all.map((one) => one.innerHTML));
+    assert.ok(calls.some((text) => text.includes("=")) && calls.every((text) => /^[^=]*(<wbr>=[^=]+)?$/.test(text)), calls.join());
+    return {};
   },
 
   async highlight(page) {
@@ -192,7 +263,8 @@ export const drawn = {
     assert.equal(await colored("CPU", 0), 0, "other CPUs keep their colour");
     await click(header("Threads"));
     assert.deepEqual((await rowsOf(page, "PID")).map((r) => r.label), ["worker.1001"]);
-    assert.ok((await header("Threads").textContent()).includes("1 of 4, highlighted"));
+    assert.ok((await header("Threads").textContent()).endsWith("(1 of 4)"));
+    assert.match(await header("Threads").getAttribute("title"), /highlighted/);
     await click(header("Threads"));
     assert.equal((await rowsOf(page, "PID")).length, 0);
     assert.equal(await header("Threads").getAttribute("aria-expanded"), "false");
@@ -255,10 +327,15 @@ export const drawn = {
     assert.deepEqual(await events(), [-7]);
     const legend = await page.locator("#legend button").allTextContents();
     assert.deepEqual(legend, ["idle", "wakeup", "IPI"]);
+    await page.fill("#min", "10 ns");
     await page.locator("#legend button", { hasText: "wakeup" }).click();
     await settle(page);
     assert.deepEqual(await ask(page, () => [__ku.search().pattern, __ku.search().count]), ["kind:wakeup", 1]);
+    // It is pressed, and leaves alone what else was asked for.
+    assert.equal(await page.locator("#legend button", { hasText: "wakeup" }).getAttribute("aria-pressed"), "true");
+    assert.equal(await page.inputValue("#min"), "10 ns");
     assert.match(await page.locator("#legend button", { hasText: "wakeup" }).getAttribute("title"), /^from the waker/);
+    await page.fill("#min", "");
     await page.locator("#legend button", { hasText: "wakeup" }).click();
     await settle(page);
     assert.equal((await ask(page, () => __ku.search())).active, false, "a second click does not end the search");
@@ -323,7 +400,7 @@ export const drawn = {
             const next = await packed(after, width, false);
             const first = new values.constructor(100);
             first.set(values);
-            const column = withRoomFor(first, next);
+            const column = withRoomFor(first, next, 50);
             column.set(next, 50);
             if ([...column].join() !== [...list, ...after].join()) throw new Error(`${[...column]}, not ${[list, after]}`);
           }
@@ -457,7 +534,7 @@ export const drawn = {
     const standing = (...pids) => page.waitForFunction((wanted) =>
       __ku.rows().filter((r) => r.group === "PID" && r.row >= 0).map((r) => r.label).join() === wanted, pids.map((pid) => `worker.${pid}`).join());
     await standing(50, 51, 52, 53, 54);
-    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name", "process", "folded"].map((by) => `Order: ${by}`));
+    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name", "process"].map((by) => `Order: ${by}`));
     await menu.selectOption("Order: CPU time");
     await standing(52, 53, 50, 51, 54);
     // The names stand beside their rows, and a click finds what is drawn there.
@@ -482,7 +559,10 @@ export const drawn = {
     await menu.selectOption("Order: process");
     await standing(52, 53, 51, 54, 50);
     // Folded, processes stand in the place of threads, and what is done with the page is about their rows.
-    await menu.selectOption("Order: folded");
+    await menu.selectOption("Order: number");
+    const fold = page.locator("#layer-fold");
+    assert.deepEqual(await fold.locator("option").allTextContents(), ["Fold: none", "Fold: kernel threads", "Fold: process"]);
+    await fold.selectOption("Fold: process");
     await page.keyboard.press("0");
     await settle(page);
     const labels = async (group) => (await rowsOf(page, group)).map((r) => r.label);
@@ -496,11 +576,18 @@ export const drawn = {
     assert.equal(await ask(page, () => __ku.app.homeOf(__ku.app.selected).name), "CPU");
     await ask(page, () => __ku.toggle("CPU"));
     assert.equal(await ask(page, () => __ku.app.homeOf(__ku.app.selected).name), "PROC");
-    await page.waitForFunction(() => location.hash.includes("PROC") && location.hash.includes("draw=order.5"));
+    await page.waitForFunction(() => location.hash.includes("PROC") && location.hash.includes("draw=fold.2"));
     await page.reload();
     await page.waitForFunction(() => window.__ku?.ready === true);
     assert.deepEqual([await labels("PID"), await labels("PROC")], [[], folded]);
+    // They have an order, too.
+    await page.keyboard.press("0");
+    await settle(page);
+    await menu.selectOption("Order: CPU time");
+    await settle(page);
+    assert.deepEqual([(await labels("PROC")).toSorted(), (await labels("PROC")).at(-1)], [folded.toSorted(), "worker.52"]);
     await menu.selectOption("Order: number");
+    await fold.selectOption("Fold: none");
     await settle(page);
     assert.deepEqual([(await labels("PID")).length, await labels("PROC")], [5, []]);
     return {};

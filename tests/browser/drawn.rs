@@ -3,10 +3,10 @@
 
 use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::number::{
-    DEQUEUE, ENQUEUE, FREQUENCY, IDLE_EXIT, IRQ, LOCK_ACQUIRED, LOCK_HELD, LOCK_RELEASED, LOCK_TRY, LOCK_WAITED, LOST,
-    MARK_A, MARK_B, MARK_D, MWAIT, PC_USER, RESOURCE, RPC_RECEIVED, RPC_REQUEST, RPC_RESPONSE, RPC_SENT, RUNNABLE,
-    RX_PACKET, RX_USER, SCHED, SCHED_RETURN, SOFTIRQ, SPECIAL_LAST, SWITCH, SYSCALL, TRAP, TX_PACKET, TX_USER, USER,
-    WAIT_A,
+    user, DEQUEUE, ENQUEUE, FREQUENCY, IDLE_EXIT, IRQ, LOCK_ACQUIRED, LOCK_HELD, LOCK_RELEASED, LOCK_TRY, LOCK_WAITED,
+    LOST, MARK_A, MARK_B, MARK_D, MWAIT, PC_USER, RESOURCE, ROW_LABEL, RPC_RECEIVED, RPC_REQUEST, RPC_RESPONSE,
+    RPC_SENT, RUNNABLE, RX_PACKET, RX_USER, SCHED, SCHED_RETURN, SOFTIRQ, SPECIAL_LAST, STALLED, STEAL, SWITCH,
+    SYSCALL, TRAP, TX_PACKET, TX_USER, USER, WAIT_A,
 };
 use postprocess::id::{CpuId, Pid};
 use postprocess::source;
@@ -17,7 +17,7 @@ use postprocess::time::Time;
 use serde_json::json;
 
 use crate::drive::run_on;
-use crate::spans::{workload, Made};
+use crate::spans::{workload, Made, Row};
 
 /// Event text, written in any order; times in units of 10 ns.
 struct Text(Vec<(i64, String)>);
@@ -161,6 +161,22 @@ fn locks_queues_and_messages_lie_on_the_rows_of_who_had_them() {
 #[test]
 fn a_wave_leaves_low_power_and_recording_itself_is_drawn_from_near() {
     run_on("curves", &everything(0x85), &json!({}));
+}
+
+#[test]
+fn what_the_host_took_is_hatched_over_what_the_cpu_was_at_whose_colour_and_name_stay() {
+    let mut made = Made::default();
+    let rows: [Row; 7] = [
+        (0, 7, ROW_LABEL, 0, 1, "kutrace_control+redis-benchmark.7"),
+        (0, 7, user(Pid::new(7)), 0, 1000, "prog.7"),
+        (0, 7, SYSCALL + 39, 1000, 4000, "getpid"),
+        (0, 7, STEAL, 1500, 3400, "stolen:other"),
+        (0, 7, STALLED, 5000, 1000, "-stalled-"),
+        (0, 7, user(Pid::new(7)), 6000, 1000, "prog.7"),
+        (0, 7, STEAL, 6200, 600, "stolen:other"),
+    ];
+    rows.into_iter().for_each(|row| made.row(row));
+    run_on("stolen", &made.done(), &json!({}));
 }
 
 #[test]

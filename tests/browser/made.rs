@@ -187,7 +187,9 @@ fn what_delayed_all_in_a_trace_stands_above_the_picture_with_a_way_to_the_longes
         ["CPUs were offline once, 8.02 ms together", "8.02 ms", 0],
         ["Threads waited for the CPU quota of their group once, 1 ms together", "1 ms", 0],
     ]);
-    run_on("delays", &made.done(), &json!({ "lines": lines }));
+    let spans = made.done();
+    run_on("delays", &spans, &json!({ "lines": lines }));
+    run_on("folded", &spans, &json!({}));
     run_on("delays", &workload(3), &json!({ "lines": [] }));
 }
 

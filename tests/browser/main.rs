@@ -13,6 +13,7 @@ mod drawn;
 mod real;
 mod tools;
 mod requests;
+mod machines;
 mod calls;
 mod stock;
 mod types;

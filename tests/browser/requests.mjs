@@ -123,6 +123,31 @@ export const requests = {
     for (let step = 0; step < 3; step++) await press(page, "Escape");
     assert.equal(await page.locator("#details").isVisible(), false);
     assert.ok(!(await ask(page, () => location.hash)).includes("request") || await page.waitForFunction(() => !location.hash.includes("request")));
+    // The three slowest stand in Start here, each a link.
+    const slowest = await ask(page, () => [...__ku.app.asked.requests.byDuration].slice(-3).reverse());
+    for (const [k, number] of slowest.entries()) {
+      await page.getByRole("button", { name: "Start here" }).click();
+      const lines = await page.locator("#start button").evaluateAll((all) => all.map((line) => line.firstChild.textContent));
+      assert.deepEqual(lines.slice(0, 4), ["Why requests are slow", "The slowest request", "The second", "The third"]);
+      assert.equal(lines.filter((line) => line === "The slowest request").length, 1);
+      await page.locator("#start button").nth(1 + k).click();
+      await settle(page);
+      assert.equal(await ask(page, () => __ku.app.asked.request), number);
+      assert.ok(await page.locator("#details .strip").first().isVisible());
+    }
+    // On a phone, where the panel takes half the height, its thread is in sight, too.
+    for (let step = 0; step < 3; step++) await press(page, "Escape");
+    await page.setViewportSize({ width: 400, height: 800 });
+    await settle(page);
+    await page.getByRole("button", { name: "Start here" }).click();
+    await page.locator("#start button").nth(1).click();
+    await page.waitForSelector("#details .strip");
+    await settle(page);
+    const row = await ask(page, () => {
+      const { view, asked: { item } } = __ku.app;
+      return { y: item.y - view.scroll, h: item.h, room: view.rowsRoom };
+    });
+    assert.ok(row.y >= 0 && row.y + row.h <= row.room, JSON.stringify(row));
     return { before: before.t0, lines: many };
   },
 

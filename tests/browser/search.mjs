@@ -15,6 +15,16 @@ async function type(page, pattern, { min = "", max = "", invert = false } = {}) 
   return found(page);
 }
 
+/** Fails unless as many things are said to be found as there are: calls as wholes. */
+export async function assertCounted(page, text) {
+  const count = await ask(page, () => {
+    const { search: { ids, calls: { of } } } = __ku.app;
+    return new Set([...ids].map((i) => (of[i] > 0 ? -of[i] : i))).size;
+  });
+  const [head] = text.slice("Matches: ".length).split(/ \(|, (?:total|with)/);
+  assert.equal(head.match(/[\d,]+/g).reduce((sum, number) => sum + Number(number.replaceAll(",", "")), 0), count, text);
+}
+
 /** Fails unless what is found is the same as what keeps its colour. */
 async function assertShown(page, pattern) {
   const apart = await ask(page, () => {
@@ -68,7 +78,7 @@ export const search = {
     for (const { pattern, min, max, invert, count, total } of searches) {
       const is = await type(page, pattern, { min, max, invert });
       assert.deepEqual([pattern, invert, is.count, is.total], [pattern, invert, count, total]);
-      assert.ok(is.text.startsWith(`Matches: ${count.toLocaleString("en")}`), is.text);
+      await assertCounted(page, is.text);
       await assertShown(page, pattern);
     }
     for (const [pattern, text] of errors) {
@@ -129,16 +139,24 @@ export const search = {
     }
     await page.keyboard.press("?");
     const sheet = await page.locator("#help").textContent();
-    for (const selector of ["cpu:", "pid:", "rpc:", "kind:"]) assert.ok(sheet.includes(selector), `${selector} is not on the sheet`);
+    for (const selector of ["cpu:", "pid:", "rpc:", "woken:", "to:", "kind:"]) assert.ok(sheet.includes(selector), `${selector} is not on the sheet`);
     return { count };
   },
 
   /** Calls in pieces: counted, selected and summed up as calls; and what ends idle time. */
   async things(page) {
     for (const [pattern, text] of [
-      ["read", "Matches: 3 pieces of 1 call, total 300 ns [1 \u00b5s..1 \u00b5s]"], ["=7$", "Matches: 1 call, total 200 ns [1 \u00b5s..1 \u00b5s]"],
-      ["read|timer", "Matches: 4, with pieces of 1 call, total 350 ns [50 ns..1 \u00b5s]"], ["timer", "Matches: 1, total 50 ns [50 ns..50 ns]"],
-    ]) assert.equal((await type(page, pattern)).text, text);
+      ["read", "Matches: 1 call (3 pieces), total 1 \u00b5s, own time 300 ns [1 \u00b5s..1 \u00b5s]"], ["=7$", "Matches: 1 call, total 1 \u00b5s, own time 300 ns [1 \u00b5s..1 \u00b5s]"],
+      ["read|timer", "Matches: 1 call and 1 interrupt (4 pieces), total 1.05 \u00b5s, own time 350 ns [50 ns..1 \u00b5s]"], ["timer", "Matches: 1 interrupt, total 50 ns [50 ns..50 ns]"],
+    ]) {
+      assert.equal((await type(page, pattern)).text, text);
+      // The table says the same.
+      await page.locator("#overlay").focus();
+      await page.keyboard.press("v");
+      const [head, total] = /total ([^,[]*[^,[ ])/.exec(text);
+      assert.match(await page.locator("#listed").textContent(), new RegExp(`: ${total} together, `), head);
+      await page.keyboard.press("v");
+    }
     await type(page, "");
     const groups = () => ask(page, () => __ku.app.groups.slice(0, 2).map((group) => !group.collapsed));
     await ask(page, () => {
@@ -150,6 +168,15 @@ export const search = {
     await page.keyboard.press("e");
     await settle(page);
     assert.deepEqual(await groups(), [true, false], "the call is selected on a row that is closed");
+    // What is selected as a whole is told as one: its value and its end, and nothing that is of a piece alone.
+    const panel = () => page.locator("#details").evaluate((el) => ({
+      head: el.querySelector("h2").textContent, said: el.querySelector(".said").textContent,
+      lines: Object.fromEntries([...el.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.textContent))),
+    }));
+    const { head, said, lines: told } = await panel();
+    assert.equal(head, "read(3)=7");
+    assert.match(said, /^a\.5 was in read for 1 \u00b5s from CPU 0 to CPU 1, which returned 7\. .*timer cut in for 50 ns\.$/);
+    assert.deepEqual([told.Start, told.End, told.Duration, told.Returned, told.CPUs, told["What cut in"], told.IPC], ["0.00000600 s", "0.00000700 s", "1 \u00b5s", "7", "0, 1", "timer 50 ns", undefined]);
     // Esc takes back the path of wakeups, then the call, then what is selected.
     await page.keyboard.press("b");
     const left = () => ask(page, () => [__ku.app.chain, __ku.app.call, __ku.selected()].map((one) => one !== null));
@@ -207,7 +234,7 @@ export const search = {
     await page.locator("#details th button", { hasText: "LLC misses" }).click();
     assert.deepEqual((await lines()).slice(0, 2), [["IPC", "LLC misses"], ["0.83+", "520+"]]);
     await page.getByLabel("Kinds").selectOption("calls");
-    assert.deepEqual(await lines(), [["IPC", "LLC misses"], ["0.83+", "520+"]]);
+    assert.deepEqual(await lines(), [["IPC", "LLC misses"], ["0.83+", "520+"], ["0.00+", "0+"]]);
     return {};
   },
 };

@@ -85,7 +85,7 @@ fn thread(s: &Span, name: &str, pids: std::ops::RangeInclusive<u32>) -> bool {
 #[test]
 fn selectors_say_where_a_pattern_is_looked_for() {
     let mut made = Made(workload(300));
-    for name in ["cpu:1", "disk io:7 done"] {
+    for name in ["cpu:1", "disk io:7 done", "trace:4bf92f35", "otel(trace_id=4bf90000,span_id=12)"] {
         made.add(
             Span {
                 cpu: on_cpu(2),
@@ -132,6 +132,11 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         Search::of(r"^cpu\:1", |_, name| name == "cpu:1"),
         Search::of("(cpu:1)", |_, name| name == "cpu:1"),
         Search::of(r"io\:7 done", |_, name| name.contains("io:7 done")),
+        // So is one after a word that is not a selector, but stands in a name.
+        Search::of("cpu:2 io:7 done", |_, name| name == "disk io:7 done"),
+        // Marks that name a trace of OpenTelemetry, by the beginning of its id.
+        Search::of("trace:4bf9", |_, name| name.contains("4bf9")),
+        Search::of("trace:4BF92 cpu:2", |_, name| name == "trace:4bf92f35"),
         Search::of("BH:rx|read", |_, name| name == "read"),
         Search::of("cpu:9", |s, _| s.cpu == on_cpu(9)),
     ];
@@ -142,10 +147,10 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         ["pid:", "pid: takes numbers or parts of names, such as pid:1-99,bash"],
         ["kind:colour", "kind: takes idle, user, kernel, syscall, fault, irq, sched, wait, wakeup, mark"],
         ["kind:constructor", "kind: takes idle, user, kernel, syscall, fault, irq, sched, wait, wakeup, mark"],
-        ["colour:red", r"no selector colour: — there are cpu: pid: rpc: kind: — as text write colour\:"],
+        ["colour:red", r"no selector colour: — there are cpu: pid: rpc: woken: to: kind: — as text write colour\:"],
         [
             "constructor:1 read",
-            r"no selector constructor: — there are cpu: pid: rpc: kind: — as text write constructor\:"
+            r"no selector constructor: — there are cpu: pid: rpc: woken: to: kind: — as text write constructor\:"
         ],
         ["cpu:1 [", "not a regular expression"],
     ]);

@@ -486,6 +486,13 @@ export const tools = {
       assert.match(said, /cannot be shown: .*Get a new copy|damaged/, what);
       await other.close();
     }
+    // A browser that runs no program is told that it would have to.
+    const still = await page.context().newPage();
+    const session = await page.context().newCDPSession(still);
+    await session.send("Emulation.setScriptExecutionDisabled", { value: true });
+    await still.goto(page.url().split("#")[0]);
+    assert.ok(await still.locator("noscript p").isVisible() && await still.locator("#opening").isHidden());
+    await still.close();
     return { broken: broken.length };
   },
 
@@ -496,7 +503,7 @@ export const tools = {
     assert.ok(await menu.isHidden());
     await open();
     const texts = await lines.evaluateAll((all) => all.map((line) => [...line.childNodes].map((part) => part.textContent)));
-    assert.deepEqual(texts.map(([words]) => words), ["The busiest moment", "The longest call", "The longest wait for disk"]);
+    assert.deepEqual(texts.map(([words]) => words), ["The busiest moment", "The longest call", "The longest wait for a disk"]);
     assert.match(texts[0][1], /^[\d.]+% of all CPUs for [\d.]+ \S+, [\d.]+% in the whole trace$/);
     assert.match(texts[1][1], /^read of \S+\.\d+, 410 ns$/);
     assert.match(texts[2][1], /^\S+\.\d+, 5\.09 \u00b5s$/);
@@ -555,6 +562,13 @@ export const tools = {
     assert.ok(await page.locator("#details").isHidden());
     await page.keyboard.press("0");
     await page.keyboard.press("v");
+    // The first lines are there at once; the others, which are below what is in sight, follow.
+    const [first, room] = await ask(page, () => {
+      __ku.app.showDetails();
+      return [document.querySelectorAll("#details tbody tr").length, innerHeight];
+    });
+    assert.ok(first < 200 && 20 * first >= room, `${first} lines at first`);
+    await page.locator("#details tbody tr").nth(199).waitFor();
     assert.equal(await page.locator("#details tbody tr").count(), 200, "the longest are not chosen");
     assert.match(await page.locator("#listed").textContent(), / spans, whole trace: /);
     await page.getByLabel("Where").selectOption("sight");
@@ -627,6 +641,13 @@ export const tools = {
     assert.ok(t0 <= call.from && t1 >= call.to, "E does not show all of the call");
     await page.keyboard.press("r");
     assert.deepEqual(await ask(page, () => __ku.measured()), { from: call.from, to: call.to });
+    // So does an interrupt, on the row of its CPU, with what it interrupted.
+    await ask(page, () => {
+      const { store, search: { calls } } = __ku.app;
+      const inCall = (c) => store.kind[calls.first[c]] === Kind.IRQ && store.kind[interruptedBy(store, __ku.app.groups[0], calls.first[c])] === Kind.SYSCALL;
+      __ku.app.select(calls.first[Array.from({ length: calls.store.n }, (_, c) => c).find(inCall)]);
+    });
+    assert.match(await page.locator("#details .said").textContent(), /^The interrupt \S+ took .* on CPU \d, while \S+ (was in \w+\(\S*\)|ran)\.$/);
     return { calls: Object.keys(made).length };
   },
 
@@ -634,7 +655,7 @@ export const tools = {
   async lists(page) {
     const lines = (what = "tbody tr") => page.locator(`#details ${what}`).evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
     const caption = () => page.locator("#listed").textContent();
-    await page.fill("#pattern", "kind:syscall,fault");
+    await page.fill("#pattern", "kind:syscall,fault,user");
     await page.locator("#overlay").focus();
     await page.keyboard.press("v");
     await page.getByLabel("Where").selectOption("whole");

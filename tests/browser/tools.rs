@@ -71,4 +71,6 @@ fn whole_calls_are_listed_as_often_as_the_recorder_counted_them() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/redis.trace");
     let (spans, _) = build(source::decode(&fs::read(sample).unwrap()).unwrap());
     run_on("whole_calls", &spans, &json!({}));
+    run_on("filters", &spans, &json!({}));
+    run_on("worded", &spans, &json!({}));
 }

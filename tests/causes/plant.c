@@ -13,7 +13,9 @@
 //   halt PID MS GAP            stops a process and lets it go on
 //   inspect PID MS GAP         the same, as a debugger does
 //   drain MS GAP               reads its standard input, and does not for MS
-//   backend PORT HOW MS EVERY  a server of lines and of HTTP, that is slow now and then: it sleeps or computes
+//   backend PORT HOW MS EVERY  a server of lines and of HTTP, that is slow now and then: it sleeps or computes; with
+//                              $DATAGRAMS, of datagrams
+//   storm CPU MS GAP           lets timers interrupt a CPU as often as they may
 //   crunch MS                  computes and ends
 //   forget MS GAP FILE         drops what is cached of a file
 
@@ -24,6 +26,7 @@
 #include <fcntl.h>
 #include <kutrace.h>
 #include <linux/filter.h>
+#include <linux/perf_event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -35,6 +38,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -207,6 +211,23 @@ static void ask(void)
 	}
 }
 
+/* As somebody who is asked for names. */
+static void datagrams(void)
+{
+	int s = socket(AF_INET, SOCK_DGRAM, 0), every = number(4);
+	struct sockaddr_in at = local(number(1)), from;
+	socklen_t len = sizeof(from);
+	char text[512];
+	if (bind(s, (void *)&at, sizeof(at)))
+		err(1, "port %s", arg[1]);
+	for (ssize_t n; (n = recvfrom(s, text, sizeof(text), 0, (void *)&from, &len)) >= 0; len = sizeof(from)) {
+		work(5);
+		if (one_of(every))
+			rest(vary(number(3)));
+		sendto(s, text, n, 0, (void *)&from, len);
+	}
+}
+
 static void backend(void)
 {
 	int s = socket(AF_INET, SOCK_STREAM, 0), one = 1, every = number(4);
@@ -261,6 +282,34 @@ static void pester(double ms)
 {
 	for (double end = now() + ms; now() < end;)
 		kill(target, SIGUSR1);
+}
+
+/* Timers of their own, each of which begins anew in its interrupt. */
+enum { TIMERS = 2, PERIOD_NS = 10000 };
+static int timers[TIMERS];
+
+static void all_timers(unsigned long what)
+{
+	for (int n = 0; n < TIMERS; n++)
+		if (ioctl(timers[n], what, 0))
+			err(1, "a timer");
+}
+
+static void storm(double ms)
+{
+	all_timers(PERF_EVENT_IOC_ENABLE);
+	rest(ms);
+	all_timers(PERF_EVENT_IOC_DISABLE);
+}
+
+static void open_timers(int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = PERIOD_NS, .disabled = 1,
+	};
+	for (int n = 0; n < TIMERS; n++)
+		if ((timers[n] = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, 0)) < 0)
+			err(1, "a timer of CPU %d", cpu);
 }
 
 static void halt(double ms)
@@ -391,6 +440,31 @@ static void *unmapper(void *unused)
 	return NULL;
 }
 
+/* Keeps all others of its process from changing what is mapped. */
+static void mapped(double ms)
+{
+	for (double end = now() + ms; now() < end;) {
+		char *m = mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		munmap(m, 16 << 20);
+	}
+}
+
+static void *mapper(void *unused)
+{
+	(void)unused;
+	called("mapper");
+	bursts(mapped, number(4), number(4) * 4);
+	return NULL;
+}
+
+/* As malloc and free do it with large pieces. */
+static void allocated(void)
+{
+	char *m = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*m = 1;
+	munmap(m, 1 << 16);
+}
+
 static void ran(const char *program, const char *ms)
 {
 	pid_t child = fork();
@@ -408,6 +482,15 @@ static void listed(const char *path)
 	while (syscall(SYS_getdents64, fd, text, sizeof(text)) > 0)
 		;
 	close(fd);
+}
+
+/* Asks which of a number of descriptors are ready. */
+static void polled(int descriptors)
+{
+	static struct pollfd list[20000];
+	for (int n = 0; n < descriptors; n++)
+		list[n] = (struct pollfd){ file, POLLPRI, 0 };
+	poll(list, descriptors, 0);
 }
 
 static void many(int calls)
@@ -447,6 +530,8 @@ static void teller(void)
 		start(syncer, path);
 	if (IS("unmapper"))
 		start(unmapper, NULL);
+	if (IS("mapper"))
+		start(mapper, NULL);
 	if (IS("crowd")) {
 		pthread_barrier_init(&together, NULL, 6);
 		for (int n = 0; n < 6; n++)
@@ -454,9 +539,11 @@ static void teller(void)
 	}
 	if (IS("fork"))
 		signal(SIGCHLD, SIG_IGN);
-	if (IS("calls") || IS("plain"))
+	if (IS("descriptors"))
+		setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 20000, 20000 });
+	if (IS("calls") || IS("plain") || IS("descriptors"))
 		file = open("/proc/self/exe", O_RDONLY);
-	if (IS("flock"))
+	if (IS("flock") || IS("synced"))
 		file = open(path, O_RDWR | O_CREAT, 0600);
 	if (IS("signals")) {
 		struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
@@ -491,6 +578,20 @@ static void teller(void)
 			many(bad ? ms * 300 : 10);
 		if (IS("plain"))
 			many(10);
+		if (IS("descriptors"))
+			polled(bad ? 20000 : 20);
+		if (IS("mapper"))
+			allocated();
+		if (IS("write") && (file = open(path, O_WRONLY | O_CREAT, 0600)) >= 0) {
+			for (int n = 0; n < (bad ? 64 : 1); n++)
+				if (pwrite(file, arena, 1 << 17, n << 17) < 0)
+					err(1, "%s", path);
+			close(file);
+		}
+		if (IS("synced")) {
+			if (pwrite(file, arena, 4096, 0) < 0 || fdatasync(file))
+				err(1, "%s", path);
+		}
 		if (IS("pipe"))
 			if (write(1, arena, 1000) < 0)
 				err(1, "pipe");
@@ -522,13 +623,16 @@ int main(int argc, char **argv)
 	(void)argc;
 	srand48(seed ? atol(seed) + *name : 0);
 	if (!strcmp(name, "plant")) {
-		puts("ask teller hog tidy flood pester halt inspect drain backend crunch forget");
+		puts("ask teller hog tidy flood storm pester halt inspect drain backend crunch forget");
 	} else if (!strcmp(name, "ask")) {
 		ask();
 	} else if (!strcmp(name, "teller")) {
 		teller();
 	} else if (!strcmp(name, "backend")) {
-		backend();
+		if (getenv("DATAGRAMS"))
+			datagrams();
+		else
+			backend();
 	} else if (!strcmp(name, "drain")) {
 		drain();
 	} else if (!strcmp(name, "crunch")) {
@@ -546,6 +650,9 @@ int main(int argc, char **argv)
 		on_cpu(number(1));
 		file = socket(AF_INET, SOCK_DGRAM, 0);
 		bursts(flood, number(3), number(4));
+	} else if (!strcmp(name, "storm")) {
+		open_timers(number(1));
+		bursts(storm, number(2), number(3));
 	} else if (!strcmp(name, "forget")) {
 		bursts(forget, number(1), number(2));
 	} else {

@@ -43,11 +43,12 @@ sqlite3 disk/db 'create table t(n integer, text); pragma journal_mode=delete;' >
 
 # A root in memory for programs that requests or plants start: files of the host come as late as the host likes.
 mkdir -p near/dev near/disk near/bin
-for program in bash flock sleep sqlite3 "$(gcc -print-prog-name=cc1)"; do
+for program in bash flock sleep sqlite3 curl ls sort grep wc head "$(gcc -print-prog-name=cc1)"; do
     program=$(command -v "$program")
     cp "$program" near/bin
     cp -L --parents $(ldd "$program" | grep -o '/[^ :]*') near
 done
+seq 20000 >near/in.txt
 mount --bind /dev near/dev
 mount --bind disk near/disk
 near() { chroot near /bin/bash -c "$*"; }
@@ -60,6 +61,7 @@ events { worker_connections 64; }
 http {
     log_format long '$remote_addr $request $status $pad';
     map $uri $pad { default "PAD"; }
+    limit_req_zone $binary_remote_addr zone=all:1m rate=4r/s;
     access_log off; sendfile on; keepalive_requests 1000000;
     client_body_temp_path /tmp/body; proxy_temp_path /tmp/proxy; fastcgi_temp_path /tmp/fast;
     uwsgi_temp_path /tmp/uwsgi; scgi_temp_path /tmp/scgi;
@@ -68,6 +70,7 @@ http {
         location / { root /tmp/disk/www; }
         location /logged { access_log /tmp/access long; return 200 "ok"; }
         location /passed { proxy_pass http://127.0.0.1:8098; }
+        location /limited/ { limit_req zone=all burst=100; alias /tmp/disk/www/; }
     }
 }
 CONF

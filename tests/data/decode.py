@@ -37,9 +37,12 @@ for packet in trace.packet:
         event = packet.track_event
         kind = TrackEvent.Type.Name(event.type).removeprefix("TYPE_").lower()
         track = tracks[event.track_uuid]
-        place = track.name if track.parent_uuid else "own"
+        own = track.HasField("thread") or track.name.endswith(" while idle")
+        place = "own" if own else track.name
         if kind == "slice_begin":
             counts[place][names[event.name_iid]] += 1
+        elif kind == "counter":
+            counts["counters"][track.name] += 1
         elif kind == "slice_end":
             counts["ends"][place] += 1
         elif kind == "instant" and event.flow_ids:

@@ -15,19 +15,23 @@ use std::sync::LazyLock;
 use flate2::read::GzDecoder;
 use kutrace_parquet::kind;
 use kutrace_parquet::write::write;
-use kutrace_tests::draw::{drawn, perfetto, sample, Drawn, SAMPLES};
+use kutrace_tests::draw::{drawn, made, perfetto, sample, Drawn, SAMPLES};
 use kutrace_tests::skip::skip;
 use kutrace_tests::tree;
+use kutrace_tools::draw::{draw, Viewer};
 use kutrace_tools::spans::Ordering;
+use kutrace_tools::Common;
 use postprocess::direct::spans_of_raw;
 use postprocess::event::{number, Event, Events};
 use postprocess::id::Pid;
 use postprocess::source::events::read;
 use postprocess::span::build;
+use postprocess::span::limit::Keep;
 use postprocess::span::what::{Arc, What};
 use postprocess::span::{Span, Spans};
-use postprocess::why::best::best;
-use postprocess::why::request::Ask;
+use postprocess::why::best::offered;
+use postprocess::why::otlp;
+use postprocess::why::request::{find, Ask, Found, Request};
 use postprocess::why::Timeline;
 
 /// A Python with the packages of `requirements.txt`; nothing where there is none, or no network.
@@ -112,6 +116,113 @@ fn perfetto_s_own_schema_reads_what_the_spans_say() {
 }
 
 #[test]
+fn perfetto_s_own_schema_reads_every_kind_of_what_a_trace_has() {
+    let spans = made();
+    let Found { asked, requests, .. } = find(&Timeline::new(&spans), &Ask::Best).expect("requests");
+    let folder = tempfile::tempdir().expect("a folder");
+    let to = folder.path().join("t.pftrace");
+    let mut ordering = Ordering::default();
+    let last = Keep::finish(&mut ordering, spans.clone());
+    let common = Common { output: Some(to.clone()), quiet: true };
+    draw(ordering.finish(last).expect("order"), Viewer::Perfetto, common.open().expect("a file")).expect("a trace");
+    let Some(text) = script("decode.py", &[], &fs::read(to).expect("a trace")) else { return };
+    let read: BTreeMap<String, BTreeMap<String, usize>> = serde_json::from_str(&text).expect("counts");
+    let of = |number: u32| move |s: &Span| s.event() == number as i32;
+    let total = |counts: BTreeMap<String, usize>| counts.values().sum::<usize>();
+    let is_part = |s: &Span| of(number::PROGRAM_BEGIN)(s) || of(number::PROGRAM_ASYNC_BEGIN)(s);
+    let is_sample = |s: &Span| of(number::PC_USER)(s) || of(number::PC_KERNEL)(s);
+    // What lasts and is not a part is a message, or the time of an RPC in a queue.
+    let is_message = |s: &Span| {
+        let lasts = s.dur.0 > 1 && !is_part(s) && !is_sample(s) && !of(number::FREQUENCY)(s);
+        lasts && matches!(s.what(), What::Point(_))
+    };
+    let apart = [number::RUNNABLE, number::MWAIT, number::FREQUENCY, number::PROGRAM_VALUE];
+    let is_instant = |s: &Span| {
+        matches!(s.what(), What::Point(_)) && !is_part(s) && !is_message(s) && !apart.iter().any(|&n| of(n)(s))
+    };
+    let expected = BTreeMap::from([
+        ("waits", counts(&spans, |s| matches!(s.what(), What::Wait(_)))),
+        ("locks", counts(&spans, |s| matches!(s.what(), What::Lock(_)))),
+        ("parts", counts(&spans, is_part)),
+        ("messages", counts(&spans, is_message)),
+        ("instants", counts(&spans, is_instant)),
+        ("requests", BTreeMap::from([(asked, requests.len())])),
+    ]);
+    for (kind, expected) in expected {
+        assert!(total(expected.clone()) > 0, "{kind}");
+        assert_eq!(read[kind], expected, "{kind}");
+    }
+    for (event, number) in [("cpu_frequency", number::FREQUENCY), ("sched_waking", number::RUNNABLE)] {
+        let expected = total(counts(&spans, of(number)));
+        assert_eq!((read["ftrace"][event], expected > 0), (expected, true), "{event}");
+    }
+    let values = counts(&spans, of(number::PROGRAM_VALUE));
+    assert!(total(values.clone()) > 0);
+    for (name, count) in values {
+        assert_eq!(read["counters"][&name], count, "{name}");
+    }
+    // Each low-power state has an end.
+    assert_eq!(read["ftrace"]["cpu_idle"], 2 * total(counts(&spans, of(number::MWAIT))));
+    let arcs = total(counts(&spans, |s| matches!(s.what(), What::Arc(Arc::Wakeup { .. } | Arc::Ipi { .. }))));
+    assert_eq!((read["flows"]["sent"], read["flows"]["arrived"], arcs > 1), (arcs, arcs, true));
+    for cpu in 0..2 {
+        let own = spans.spans.iter().filter(|s| s.is_execution() && s.cpu.is_some_and(|c| c.number() == cpu));
+        let steps = own.map(|s| s.ipc & 15).collect::<Vec<_>>().chunk_by(|a, b| a == b).count();
+        assert!(steps > 3, "{cpu}");
+        assert_eq!(read["counters"][&format!("CPU {cpu} instructions per cycle")], steps, "{cpu}");
+    }
+}
+
+#[test]
+fn opentelemetry_s_own_schema_reads_the_requests_with_their_calls_and_waits() {
+    for name in ["redis", "disk", "pipeline"] {
+        let spans = sample(name);
+        let timeline = Timeline::new(&spans);
+        let Found { asked, requests, .. } = find(&timeline, &Ask::Best).expect("requests");
+        let mut lines = Vec::new();
+        let written = otlp::write(&timeline, &asked, &requests, &mut lines).expect("memory");
+        let Some(text) = script("otlp.py", &[], &lines) else { return };
+        type Read = (BTreeMap<String, (usize, i64)>, Vec<(String, String)>);
+        let (counts, hosts): Read = serde_json::from_str(&text).expect("counts");
+        let ns = requests.iter().map(|request| request.dur().0 * 10).sum();
+        assert_eq!(counts["request"], (requests.len(), ns), "{name}");
+        assert_eq!(counts.values().map(|(n, _)| n).sum::<usize>(), written.spans, "{name}");
+        let within = |s: &&Span, r: &Request| s.pid == Some(r.pid) && (r.start..r.end).contains(&s.start);
+        let waits = spans.spans.iter().filter(|s| matches!(s.what(), What::Wait(_)));
+        let waits: usize = waits.map(|s| requests.iter().filter(|r| within(&s, r)).count()).sum();
+        assert_eq!((counts["wait"].0, waits > 5), (waits, true), "{name}");
+        assert!(counts["call"].0 > 5 && hosts.iter().all(|(host, _)| *host == spans.meta.host), "{name}: {hosts:?}");
+    }
+}
+
+/// Hosts with names that are alike, in order.
+const ALIKE: [&str; 5] = ["a b", "a%20b", "a/b", "a_b", "é=1:2"];
+
+/// The tables of a trace of each of these.
+fn alike() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, randomid) in ALIKE.into_iter().zip(1..) {
+        let mut spans = made();
+        (spans.meta.host, spans.meta.randomid) = (name.to_string(), randomid);
+        let mut ordering = Ordering::default();
+        let last = Keep::finish(&mut ordering, spans);
+        write(ordering.finish(last).expect("order"), folder.path(), None).expect("tables");
+    }
+    folder
+}
+
+#[test]
+fn hosts_whose_names_are_alike_stay_apart() {
+    let folder = alike();
+    for table in ["spans", "traces"] {
+        let sql = format!("select distinct host from {table} order by host collate c");
+        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
+        let rows: Vec<(String,)> = serde_json::from_str(&text).expect("rows");
+        assert_eq!(rows.iter().map(|row| row.0.as_str()).collect::<Vec<_>>(), ALIKE, "{table}");
+    }
+}
+
+#[test]
 fn what_perfetto_s_own_schema_writes_is_read_as_the_text_it_was_made_of() {
     let mut text = Vec::new();
     let packed = fs::File::open(tree::root().join("tests/golden/others/load.trace-cmd.gz")).expect("a recording");
@@ -175,12 +286,30 @@ fn duckdb_reads_as_much_of_each_kind_as_the_spans_have() {
 }
 
 #[test]
+fn what_a_cpu_did_adds_up_to_its_time_as_its_spans_do() {
+    for name in SAMPLES {
+        let sql = "select count(*), count(s.cpu),
+                count(*) filter (busy_ns + idle_ns + stalled_ns + offline_ns + lost_ns <> end_ns - start_ns),
+                count(*) filter (idle_ns <> s.idle or start_ns <> first_ns or end_ns <> last_ns or machine = '')
+            from cpus full join (
+                select trace, cpu, coalesce(sum(dur_ns) filter (kind in ('idle', 'idle_exit')), 0) as idle,
+                    min(start_ns) as first_ns, max(start_ns + dur_ns) as last_ns
+                from spans group by all) s using (trace, cpu)";
+        let folder = tables(name);
+        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
+        let rows: Vec<(usize, usize, usize, usize)> = serde_json::from_str(&text).expect("rows");
+        let cpus = sample(name).spans.iter().filter_map(|s| s.cpu).collect::<std::collections::BTreeSet<_>>().len();
+        assert_eq!(rows, [(cpus, cpus, 0, 0)], "{name}");
+    }
+}
+
+#[test]
 fn the_causes_of_each_request_add_up_to_its_time() {
     let mut all = 0;
     for name in SAMPLES {
         let spans = sample(name);
         let timeline = Timeline::new(&spans);
-        let Ok((ask, requests)) = best(&timeline) else { continue };
+        let Ok((ask, Found { asked, requests, .. })) = offered(&timeline) else { continue };
         if matches!(ask, Ask::Range(_)) {
             continue;
         }
@@ -192,10 +321,34 @@ fn the_causes_of_each_request_add_up_to_its_time() {
         let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
         let rows: Vec<(String, usize, i64, usize)> = serde_json::from_str(&text).expect("rows");
         let ns = requests.iter().map(|request| request.dur().0 * 10).sum();
-        assert_eq!(rows, [(ask.what(&timeline), requests.len(), ns, 0)], "{name}");
+        assert_eq!(rows, [(asked, requests.len(), ns, 0)], "{name}");
         all += requests.len();
     }
     assert!(all > 250, "{all}");
+}
+
+#[test]
+fn the_tables_say_who_threads_and_traces_are() {
+    for name in SAMPLES {
+        let raw = fs::read(tree::root().join("samples").join(name).with_extension("trace")).expect(name);
+        let mut ordering = Ordering::default();
+        let (mut last, _) = spans_of_raw(&raw, &mut ordering).expect(name);
+        last.meta.cgroups.extend((2..1000).step_by(2).map(|pid| (pid, format!("/system.slice/a\"é{pid}.service"))));
+        let (meta, folder) = (last.meta.clone(), tempfile::tempdir().expect("a folder"));
+        write(ordering.finish(last).expect(name), folder.path(), None).expect("tables");
+        let sql = "select t.pid, t.tgid, t.cgroup, r.boot_id, r.monotonic_base_ns, r.source
+            from threads t join traces r using (trace) order by t.pid";
+        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
+        type Row = (u32, u32, Option<String>, String, Option<i64>, String);
+        let rows: Vec<Row> = serde_json::from_str(&text).expect("rows");
+        for (pid, tgid, cgroup, boot_id, monotonic, source) in &rows {
+            let pid = Pid::new(*pid);
+            assert_eq!((*tgid, cgroup.as_deref()), (meta.process_of(pid).number(), meta.cgroup_of(pid)), "{name}");
+            assert_eq!((boot_id, monotonic, &**source), (&meta.boot_id, &meta.monotonic, "hooks"), "{name}");
+        }
+        assert!(rows.iter().any(|row| row.2.is_some()) && rows.iter().any(|row| row.2.is_none()), "{name}");
+        assert!(rows.len() > 4 && meta.boot_id.len() == 36 && meta.monotonic.is_some(), "{name}: {meta:?}");
+    }
 }
 
 /// The queries of docs/data.md, each with its answer.
@@ -207,7 +360,7 @@ fn examples() -> Vec<(String, String)> {
         (sql.to_string(), answer.to_string())
     };
     let examples: Vec<_> = docs.split("```sql\n").skip(1).map(example).collect();
-    assert_eq!(examples.len(), 12);
+    assert_eq!(examples.len(), 14);
     examples
 }
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use kutrace_tests::skip::skip;
 use kutrace_tests::tree;
 
-use crate::{add, examples, tables};
+use crate::{add, alike, examples, tables, ALIKE};
 
 /// The program, if it is built and not older than what it is built of; `KUTRACE_SQL` names another.
 fn engine() -> Option<PathBuf> {
@@ -79,6 +79,25 @@ fn several_folders_and_files_are_one_data_set_in_which_nothing_counts_twice() {
     assert_eq!(asked(&[&spans, &trace]), asked(&[hello.path()]));
     assert!([first, second].iter().any(|line| asked(&[&spans, &trace]) == format!("{head}\n{line}\n")));
     assert_eq!(asked(&[&spans, both.path()]), all);
+    // The same trace in several folders.
+    let name = trace.file_stem().expect("a name").to_string_lossy();
+    for folders in [&[both.path(), hello.path()][..], &[spans.as_path(), trace.as_path(), hello.path(), redis.path()]] {
+        let output = run(&engine, &["--csv"], folders, query);
+        let said = format!("kutrace_sql: given more than once, and read once: trace {name}\n");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stdout)), (Some(0), all.as_str().into()));
+    }
+    let output = run(&engine, &["--csv"], &[hello.path(), both.path(), redis.path()], query);
+    assert!(String::from_utf8_lossy(&output.stderr).ends_with(", and 1 more\n"));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), all);
+}
+
+#[test]
+fn hosts_have_the_names_that_their_folders_stand_for() {
+    let Some(engine) = engine() else { return };
+    let folder = alike();
+    let hosts = answer(&engine, &["--csv"], &[folder.path()], "select distinct host from spans order by host");
+    assert_eq!(hosts.lines().skip(1).collect::<Vec<_>>(), ALIKE);
 }
 
 #[test]
@@ -102,7 +121,7 @@ fn what_cannot_be_answered_is_one_line_and_nothing_is_written() {
     let (folder, empty) = (tables("redis"), tempfile::tempdir().expect("a folder"));
     let said = |query: &str| refusal(&engine, &[folder.path()], query);
     let absent = said("select * from lanes");
-    let hint = "hint: there are spans, waits, arcs, points, threads, durations, requests, causes, traces\n";
+    let hint = "hint: there are spans, waits, arcs, points, cpus, threads, durations, requests, causes, traces\n";
     assert_eq!(absent, format!("kutrace_sql: query: no table lanes\n{hint}"));
     let target = empty.path().join("t.csv");
     let copy = format!("copy spans to '{}'", target.display());

@@ -12,7 +12,7 @@ import duckdb
 
 folder = sys.argv[1]
 database = duckdb.connect()
-for table in ["spans", "waits", "arcs", "points", "threads", "durations", "requests", "causes", "traces"]:
+for table in ["spans", "waits", "arcs", "points", "cpus", "threads", "durations", "requests", "causes", "traces"]:
     files = f"{folder}/{table}/**/*.parquet"
     # A trace without requests has no such table.
     if not glob.glob(files, recursive=True):

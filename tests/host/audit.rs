@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A trace is compared with what the kernel counted while it was recorded.
 
-use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN};
+use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN, STEAL};
 use kutrace_format::capability::Capability;
 use kutrace_format::file::{FLAG_WRAP, FLAG_WRAPPED, HEADER_BYTES, SECTION_BYTES};
 use kutrace_format::reading::CounterFile;
@@ -153,6 +153,59 @@ fn threads_that_are_born_are_counted_by_their_first_wakeup() {
         assert!(text.contains(&format!("new threads: the kernel counted {born}, the trace has 2")), "{text}");
         assert_eq!(verdict, expected, "{text}");
     }
+}
+
+/// A CPU that was idle for two seconds, and what the kernel counted of it: idle and waiting for a disk.
+fn idling(idle: u64, waiting: u64) -> TraceBuilder {
+    let mut trace = TraceBuilder::new(1, 400_000_000);
+    trace.cpu(0).running(7, "sh", None).switch(50_000_000, 0, "swapper/0").switch(250_000_000, 7, "sh");
+    for (edge, idle, waiting) in [((1_000, 2_000), 0, 0), ((390_000_000, 390_001_000), idle, waiting)] {
+        let text = format!("cpu  1 1 1 1 1 1 1 1\ncpu0 5 0 7 {} {} 0 0 0 0 0\n", 1000 + idle, 10 + waiting);
+        trace.read(CounterFile::Stat, edge, &text);
+    }
+    trace
+}
+
+/// The trace is told of 0.3 s between the readings, and of 0.1 s of which the half is after the last.
+#[test]
+fn what_the_host_took_is_compared_and_no_verdict() {
+    for (counted, said) in [(29, "0.29"), (0, "0.00")] {
+        let mut trace = TraceBuilder::new(1, 400_000_000);
+        let cpu = trace.cpu(0).running(7, "sh", None);
+        cpu.entry(100_000_000, STEAL, &[300_000_000]).entry(395_000_000, STEAL, &[100_000_000]);
+        for (edge, counted) in [((1_000, 2_000), 0), ((390_000_000, 390_001_000), counted)] {
+            trace.read(CounterFile::Stat, edge, &format!("cpu0 5 0 7 1000 10 0 0 {} 0 0\n", 40 + counted));
+        }
+        let (verdict, text) = judged(&trace.bytes());
+        assert_eq!(verdict, Verdict::Pass, "{text}");
+        let fact = format!("info  time that the host took: the kernel counted {said} s, the trace has 0.35 s\n");
+        assert!(text.contains(&fact), "{text}");
+        assert!(text.contains("info  the host ran something else 2 times, 400.0 ms together, counted as"), "{text}");
+    }
+    assert!(!judged(&idling(200, 0).bytes()).1.contains("the host"));
+}
+
+#[test]
+fn idle_time_is_that_of_the_kernel_but_for_ticks_and_no_verdict() {
+    for ((idle, waiting), agree) in
+        [((200, 0), true), ((201, 0), true), ((195, 0), true), ((100, 100), true), ((203, 0), false), ((180, 0), false)]
+    {
+        let (verdict, text) = judged(&idling(idle, waiting).bytes());
+        assert_eq!(verdict, Verdict::Pass, "{text}");
+        let [least, most] = [idle, idle + waiting].map(|hundredths| hundredths as f64 / 100.0);
+        let fact = format!("the kernel counted {least:.2} to {most:.2} s, the trace has 2.00 s");
+        assert!(text.contains(&format!("info  idle time: {fact}\n")), "{text}");
+        assert_eq!(
+            !text.contains(&format!("info  idle time on cpu 0: {fact}, from ")),
+            agree,
+            "{idle} {waiting}: {text}"
+        );
+    }
+    let mut lossy = idling(200, 0);
+    lossy.cpu(0).lose(5);
+    let (_, text) = judged(&lossy.bytes());
+    assert!(text.contains("info  idle time: not compared, since the trace lacks events\n"), "{text}");
+    assert!(!judged(&counted([40, 20]).bytes()).1.contains("idle time"), "nobody counted it");
 }
 
 #[test]

@@ -1,38 +1,71 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Small traces in which a cause was planted, as `cargo xtask bench why` records them: `why` names it first.
+//!
+//! `KUTRACE_CAUSES=$PWD/target/bench/why cargo test -p kutrace-tests --test host causes` makes them of what that has recorded:
+//! of each case the shortest part in which what was planted still comes first.
 
+use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use kutrace_tests::causes::{cases, Case, Found};
-use postprocess::why::check::check;
-use postprocess::why::{explain, Question, Timeline, Why};
+use postprocess::why::request::Ask;
+use postprocess::why::Why;
 
-use crate::why::{files, spans};
+use crate::why::files;
 
-/// Bytes of all of them, at most.
-const MAX: u64 = 1_000_000;
+/// Bytes of one of them, and of all, at most.
+const MAX: u64 = 220_000;
+const MAX_OF_ALL: u64 = 2_500_000;
 
-/// The recorded cases, each with what `why` makes of it.
-fn recorded() -> Vec<(Case, Why)> {
-    let all = cases(include_str!("../causes/cases.txt"));
-    let explained = files("golden/causes", "xz").into_iter().map(|path| {
-        let name = path.file_name().unwrap().to_str().unwrap().split('.').next().unwrap();
-        let case = all.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("{name}: no such case"));
-        let unpacked = Command::new("xz").arg("-dc").arg(&path).output().expect("xz runs: apt-get install xz-utils");
-        let spans = spans(&unpacked.stdout);
-        let timeline = Timeline::new(&spans);
-        assert_eq!(check(&timeline, &case.ask).unwrap(), [""; 0], "{name}");
-        let why = explain(&timeline, &Question { ask: case.ask.clone(), ..Question::default() }).unwrap();
-        (case.clone(), why)
-    });
-    explained.collect()
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/causes")
+}
+
+/// The cases, and those that are recorded, unpacked, by name.
+fn recorded() -> &'static [(Case, Vec<u8>)] {
+    static RECORDED: OnceLock<Vec<(Case, Vec<u8>)>> = OnceLock::new();
+    RECORDED.get_or_init(|| {
+        let all = cases(include_str!("../causes/cases.txt"));
+        if let Some(recordings) = env::var_os("KUTRACE_CAUSES") {
+            all.iter().for_each(|case| renew(case, Path::new(&recordings)));
+        }
+        let unpacked = files("golden/causes", "xz").into_iter().map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().split('.').next().unwrap();
+            let case = all.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("{name}: no such case"));
+            let unpacked =
+                Command::new("xz").arg("-dc").arg(&path).output().expect("xz runs: apt-get install xz-utils");
+            (case.clone(), unpacked.stdout)
+        });
+        unpacked.collect()
+    })
+}
+
+/// Cuts the recording of a case short, if there is one and what was planted comes first in it.
+fn renew(case: &Case, recordings: &Path) {
+    let Ok(bytes) = fs::read(recordings.join(format!("{}.trace", case.name))) else { return };
+    let Some(cut) = case.shortest(&bytes) else { return eprintln!("{}: not what was planted comes first", case.name) };
+    let path = folder().join(format!("{}.trace", case.name));
+    fs::write(&path, cut).unwrap();
+    let packed = Command::new("xz").arg("-9ef").arg(&path).status().expect("xz runs: apt-get install xz-utils");
+    assert!(packed.success(), "{}", case.name);
+    let packed = path.with_extension("trace.xz");
+    if fs::metadata(&packed).unwrap().len() >= MAX {
+        eprintln!("{}: too large", case.name);
+        fs::remove_file(packed).unwrap();
+    }
+}
+
+fn explained((case, bytes): &(Case, Vec<u8>)) -> Why {
+    case.explained(bytes).unwrap_or_else(|fact| panic!("{}: {fact}", case.name))
 }
 
 #[test]
 fn what_was_planted_comes_first_and_nothing_where_nothing_was() {
-    for (case, why) in recorded() {
+    for one in recorded() {
+        let (case, why) = (&one.0, explained(one));
         assert_eq!(case.found(&why), Found::At(1), "{}: {}", case.name, why.text());
         // What is asked of a planted cause does not hold of a control, nor the other way round.
         let answers =
@@ -42,9 +75,18 @@ fn what_was_planted_comes_first_and_nothing_where_nothing_was() {
 }
 
 #[test]
+fn a_server_that_was_stopped_is_told_from_its_own_side() {
+    let (case, bytes) = recorded().iter().find(|(case, _)| case.name == "stopped").unwrap();
+    let why = Case { ask: Ask::Serve("mc-worker".into()), ..case.clone() }.explained(bytes).unwrap();
+    let first = &why.compared.as_ref().unwrap().causes[0];
+    assert!(first.cause.starts_with("stopped until a signal of halt.") && first.share > 0.9, "{}", why.text());
+}
+
+#[test]
 fn they_are_small() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/causes");
-    let sizes = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
-    let all: u64 = sizes.sum();
-    assert!(all < MAX, "{all}");
+    recorded();
+    let sizes = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    let sizes: Vec<u64> = sizes.collect();
+    let all: u64 = sizes.iter().sum();
+    assert!(all < MAX_OF_ALL && sizes.iter().all(|size| *size < MAX), "{all}: {sizes:?}");
 }

@@ -129,7 +129,7 @@ fn groups_of_several_machines_are_not_mixed_up() {
     let traces = [one("/a"), one("/b")];
     let machine = |name: &str| {
         let (name, clock) = (name.to_string(), name.to_string());
-        Machine { name, clock, shift: Shift::by(Time::ZERO, None), bytes: 0 }
+        Machine { name, clock, shift: Shift::by(Time::ZERO, None), ..Machine::default() }
     };
     let parts: Vec<(Machine, &[u8])> = vec![(machine("a"), &traces[0]), (machine("b"), &traces[1])];
     let mut bytes = Vec::new();

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use kutrace_format::abi::block::{self, COUNTED_WORDS, HEADER_WORDS};
-use kutrace_format::abi::event::{RUNNABLE, SMALL_RETURN_LAST};
+use kutrace_format::abi::event::{FULL_TIME, RUNNABLE, SMALL_RETURN_LAST};
 use kutrace_format::abi::word;
 use kutrace_format::file::{self, FLAG_IPC, FLAG_LLC, HEADER_BYTES, SECTION_BYTES};
 use kutrace_tests::{busy, sign, Random, TraceBuilder};
@@ -98,6 +98,28 @@ fn where_the_clock_stepped_back_a_little_before_the_end_of_all_it_is_said() {
         let (_, meta) = run(&steps_back_a_little(back)).unwrap();
         assert!(meta.quality.iter().any(|line| line.contains("time goes back by ")), "{back}: {:?}", meta.quality);
     }
+}
+
+/// A trace of one CPU on which the counter steps back from 900 to 400, and a FULL_TIME says at 500 where it is.
+pub fn slipped() -> TraceBuilder {
+    let (period, full) = (word::TIME_PERIOD, kutrace_tests::START + 500);
+    let mut trace = TraceBuilder::new(1, 4 * period);
+    // From here on the entries have the lowest bits alone.
+    let cpu = trace.cpu(0).entry(900, RUNNABLE, &[1]).entry(period + 400, RUNNABLE, &[2]);
+    cpu.entry(period + 500, FULL_TIME, &[full as u32, (full >> 32) as u32]);
+    for counter in [600, 800, period / 2, period + 800] {
+        cpu.entry(period + counter, RUNNABLE, &[3]);
+    }
+    trace
+}
+
+#[test]
+fn where_the_clock_stepped_back_a_little_times_are_held_until_it_has_caught_up() {
+    let events = source::decode(&slipped().bytes()).unwrap().events;
+    let times: Vec<i64> = events.iter().filter(|e| e.event() == u32::from(RUNNABLE)).map(|e| e.ts.0).collect();
+    assert_eq!(times[1..5], [times[1]; 4]);
+    let units = |counts: u64| counts as i64 * (times[1] - times[0]) / (word::TIME_PERIOD as i64 - 500);
+    assert!((times[5] - times[0] - units(word::TIME_PERIOD - 100)).abs() <= 2, "{times:?}");
 }
 
 #[test]

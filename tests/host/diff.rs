@@ -31,7 +31,7 @@ fn diff(before: &[u8], after: &[u8]) -> Diff {
 /// Of requests of a sample, in the order of their start.
 fn durations(name: &str, ask: &Ask) -> Vec<i64> {
     let spans = sample(name);
-    let mut requests = find(&Timeline::new(&spans), ask).unwrap().1;
+    let mut requests = find(&Timeline::new(&spans), ask).unwrap().requests;
     requests.sort_by_key(|request| (request.start, request.pid));
     requests.iter().map(|request| request.dur().0).collect()
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kutrace_tests::draw::{chrome, drawn, perfetto, sample, Drawn, SAMPLES};
+use kutrace_tests::draw::{chrome, drawn, made, perfetto, sample, Drawn, SAMPLES};
 use kutrace_tests::TraceBuilder;
 use postprocess::event::number;
 use postprocess::id::{CpuId, Pid};
@@ -91,6 +91,27 @@ fn chrome_is_told_the_same_as_perfetto() {
         agrees(&spans, &told);
         assert_eq!((&told.beside, &told.instants, told.flows), (&other.beside, &other.instants, other.flows), "{name}");
         assert_eq!((told.idles, told.frequencies), (other.idles, other.frequencies), "{name}");
+    }
+}
+
+#[test]
+fn what_lasts_beside_threads_is_drawn_by_its_kind() {
+    let spans = made();
+    let told = Drawn::perfetto(&drawn(&spans, perfetto).0);
+    let other = Drawn::chrome(&drawn(&spans, chrome).0);
+    assert_eq!((&told.beside, &told.instants, told.frequencies), (&other.beside, &other.instants, other.frequencies));
+    let once = |names: &[&str]| names.iter().map(|name| (name.to_string(), 1)).collect::<BTreeMap<_, _>>();
+    assert_eq!(told.beside["parts"], once(&["inner", "job(id=9)", "outer(n=1)"]));
+    assert_eq!(told.beside["locks"], once(&["=mutex", "~mutex"]));
+    assert_eq!(told.beside["messages"], BTreeMap::from([("get.4253".to_string(), 2), ("input".to_string(), 1)]));
+    assert_eq!(told.beside["waits"], counts(&spans, |s| matches!(s.what(), What::Wait(_))));
+    // Each overlaps the others.
+    assert_eq!(told.lanes["parts"], 3);
+    assert_eq!(told.frequencies, counts(&spans, of(number::FREQUENCY)).values().sum::<usize>());
+    let depth = (7, "depth".to_string(), 2380, 5);
+    assert_eq!((&told.values[..], &other.values), (&[depth][..], &told.values));
+    for mark in ["mark_a=hello", "mark_d", "trace:4bf92f3577b34da6a3ce929d0e0e4736", "res_disk"] {
+        assert_eq!(told.instants.get(mark), Some(&1), "{mark}");
     }
 }
 

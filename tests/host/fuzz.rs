@@ -83,3 +83,18 @@ fn any_json_can_be_read() {
 fn any_frames_can_be_read() {
     survives("frames");
 }
+
+#[test]
+fn whatever_a_program_records_can_be_read() {
+    survives("programs");
+}
+
+#[test]
+fn any_text_of_tracepoints_can_be_read() {
+    survives("tracepoints");
+}
+
+#[test]
+fn any_trace_of_perfetto_s_can_be_read() {
+    survives("perfetto");
+}

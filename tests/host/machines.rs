@@ -2,6 +2,9 @@
 //! Several machines on one clock: whatever their clocks and the network do, as far as it is known to the test and not
 //! to the reader, no packet arrives before it was sent, and the truth lies within the bound that is told.
 
+use std::path::Path;
+
+use kutrace_format::capability::{Capability, Unseen};
 use kutrace_tests::busy;
 use postprocess::event::{Event, Events};
 use postprocess::id::Pid;
@@ -13,6 +16,7 @@ use postprocess::raw::damage::NotATrace;
 use postprocess::sink::json;
 use postprocess::source;
 use postprocess::span::limit::SpanLimit;
+use postprocess::span::what::What;
 use postprocess::span::{build, check, Span, Spans, Tally};
 use postprocess::time::Time;
 
@@ -115,6 +119,7 @@ impl World {
             base: 0,
             traced: (self.clocks[n].shows(0.0), self.clocks[n].shows(LENGTH)),
             packets: self.packets[n].clone(),
+            ..Known::default()
         };
         (0..self.clocks.len()).map(one).collect()
     }
@@ -311,7 +316,12 @@ fn no_times_stop_the_reader() {
 fn both(shift: i64) -> (Vec<u8>, [Events; 2]) {
     let traces = [busy(2, 2_000, 5).bytes(), busy(3, 1_500, 9).bytes()];
     let within = Some(Time(50));
-    let machine = |name: &str, shift| Machine { name: name.to_string(), clock: format!("{name}..."), shift, bytes: 0 };
+    let machine = |name: &str, shift| Machine {
+        name: name.to_string(),
+        clock: format!("{name}..."),
+        shift,
+        ..Machine::default()
+    };
     let machines = [machine("a", Shift::by(Time::ZERO, within)), machine("b", Shift::by(Time(shift), within))];
     let mut file = Vec::new();
     let parts: Vec<(Machine, &[u8])> = machines.into_iter().zip(traces.iter().map(Vec::as_slice)).collect();
@@ -367,6 +377,65 @@ fn the_spans_of_all_machines_add_up_to_those_of_each() {
         told
     };
     assert!(told(&again) == told(&all));
+}
+
+#[test]
+fn what_began_later_on_another_machine_takes_nothing_from_the_first() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
+    let traces = ["redis.trace", "convoy.trace"].map(|name| std::fs::read(samples.join(name)).unwrap());
+    for later in [0, 3_000_000, 1 << 40] {
+        let machine = |shift| Machine { shift: Shift::by(Time(shift), None), ..Machine::default() };
+        let parts = [(machine(0), traces[0].as_slice()), (machine(later), traces[1].as_slice())];
+        let mut file = Vec::new();
+        file::write(&parts, &mut file).unwrap();
+        let events = source::decode(&file).unwrap();
+        let first_of_second = events.meta.machines[1].first_cpu;
+        let (all, tally) = build(events);
+        let mut sums = (0, 0, 0);
+        for (n, trace) in traces.iter().enumerate() {
+            let (alone, own) = build(source::decode(trace).unwrap());
+            sums = (sums.0 + own.repairs, sums.1 + own.runs, sums.2 + own.pending);
+            let told = |spans: &Spans, from: u32, shift: i64| {
+                let on = spans.spans.iter().filter(|s| match (s.cpu, s.pid) {
+                    (Some(cpu), _) => from > 0 || cpu.number() < first_of_second || spans.meta.machines.is_empty(),
+                    (None, pid) => spans.meta.machines.is_empty() || pid.is_some_and(|pid| pid.machine() as usize == n),
+                });
+                let on = on.filter(|s| s.cpu.is_none_or(|cpu| cpu.number() >= from));
+                let on = on.filter(|s| !matches!(s.what(), What::Point(_)));
+                let name = |s: &Span| spans.names[s.name.index()].split('.').next().unwrap_or_default().to_string();
+                let key = |s: &Span| (s.start.0 - shift, s.dur.0, s.cpu.map(|cpu| cpu.number() - from), name(s));
+                let mut told: Vec<_> = on.map(|s| (key(s), s.pid.map(Pid::local))).collect();
+                told.sort();
+                told
+            };
+            let (from, shift) = if n == 0 { (0, 0) } else { (first_of_second, later) };
+            let (merged, alone) = (told(&all, from, shift), told(&alone, 0, 0));
+            let other = alone.iter().zip(&merged).find(|(one, two)| one != two);
+            assert!(merged.len() == alone.len() && other.is_none(), "{later}, {n}: {other:?}");
+        }
+        assert_eq!((tally.repairs, tally.runs, tally.pending), sums);
+    }
+}
+
+#[test]
+fn what_one_machine_cannot_tell_another_may() {
+    let mut first = busy(2, 2_000, 5);
+    first.header.unseen = Unseen::of(&[Capability::Returns]);
+    let traces = [first.bytes(), busy(3, 1_500, 9).bytes()];
+    let machine = || Machine { shift: Shift::by(Time::ZERO, None), ..Machine::default() };
+    let parts: Vec<(Machine, &[u8])> = traces.iter().map(|trace| (machine(), trace.as_slice())).collect();
+    let mut file = Vec::new();
+    file::write(&parts, &mut file).unwrap();
+    let spans = |bytes: &[u8], first: u32| {
+        let (spans, _) = build(source::decode(bytes).unwrap());
+        let on = spans.spans.iter().filter_map(|s| Some((s, s.cpu?.number().checked_sub(first)?)));
+        // Threads are called by their numbers, which are others here.
+        let name = |s: &Span| spans.names[s.name.index()].split('.').next().unwrap_or_default().to_string();
+        let mut told: Vec<_> = on.map(|(s, cpu)| (s.start, s.dur, cpu, name(s))).collect();
+        told.sort();
+        told
+    };
+    assert!(spans(&file, 2) == spans(&traces[1], 0));
 }
 
 #[test]

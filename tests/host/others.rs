@@ -16,7 +16,7 @@ use postprocess::event::work::Work;
 use postprocess::event::{Event, Events};
 use postprocess::source::events::read;
 use postprocess::span::what::Activity;
-use postprocess::span::{build, Span, Spans};
+use postprocess::span::{build, Meta, Span, Spans};
 use postprocess::time::Time;
 
 /// The probes of a tracepoint run one after the other, and the virtual machine may stand still between two: by as much
@@ -206,6 +206,32 @@ fn lost_events_are_lost_time_from_the_last_event_of_their_cpu() {
         row(0, 100_002_000, 1_000, "getpid"),
     ];
     assert_eq!(rows, expected);
+}
+
+#[test]
+fn the_head_of_perf_s_text_says_which_machine_it_was_and_when() {
+    let long = format!("# event : name = sched:sched_switch, , id = {{ {} }}\n", "293, ".repeat(2_000));
+    let text = |clock: &str| {
+        format!(
+            "# ========\n# captured on    : Thu Nov 26 14:09:56 2026\n# hostname : box\n# os release : 6.1.0\n\
+             # cpudesc : a CPU\n{long}# clockid: {clock} (1)\n# reference time: 2026-11-26 14:09:56.683406 = \
+             1795702196.683406 (TOD) = 44419.493061000 ({clock})\n# ========\n#\n \
+             a 7 [000] 44420.000000123:  raw_syscalls:sys_enter: NR 39 (0, 0, 0, 0, 0, 0)\n \
+             a 7 [000] 44420.000001123:  raw_syscalls:sys_exit: NR 39 = 7\n"
+        )
+    };
+    let (told, rows) = spans(&text("monotonic"));
+    let Meta { host, kernel, cpu_model, tracebase, monotonic, quality, .. } = &told.meta;
+    assert_eq!([host, kernel, cpu_model, tracebase], ["box", "6.1.0", "a CPU", "2026-11-26_14:09:00"]);
+    assert!(quality.is_empty(), "{quality:?}");
+    // At 14:09:57.190345123, that is 0.506939123 s after the moment that both clocks are told of.
+    assert_eq!(rows, [row(0, 5_719_034_512, 100, "getpid")]);
+    assert_eq!(monotonic.unwrap() + 57_190_345_120, 44_420_000_000_120);
+    let (other, _) = spans(&text("boottime"));
+    assert_eq!((&*other.meta.tracebase, other.meta.monotonic), ("2026-11-26_14:09:00", None));
+    // Without the head, times are the clock's.
+    let (bare, _) = spans(text("monotonic").rsplit_once("#\n").unwrap().1);
+    assert_eq!((&*bare.meta.tracebase, bare.meta.monotonic), ("1970-01-01_12:20:00", None));
 }
 
 #[test]

@@ -3,21 +3,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kutrace_format::file::NameKind;
 use kutrace_tests::draw::sample;
+use kutrace_tests::TraceBuilder;
+use postprocess::direct::spans_of_raw;
 use postprocess::event::date;
+use postprocess::machine::file::{self, Machine};
+use postprocess::machine::shift::Shift;
 use postprocess::source::events::read;
+use postprocess::span::limit::SpanLimit;
 use postprocess::span::what::What;
 use postprocess::span::{build, Spans};
 use postprocess::time::Time;
 use postprocess::why::otlp::{write, Written};
-use postprocess::why::request::{find, Ask, Request};
+use postprocess::why::request::{find, Ask, Found, Request};
 use postprocess::why::Timeline;
 use serde_json::Value;
 
 /// What is written of requests, a value for each.
 fn written(spans: &Spans, ask: &Ask) -> (Vec<Request>, Written, Vec<Value>) {
     let timeline = Timeline::new(spans);
-    let (asked, requests) = find(&timeline, ask).unwrap();
+    let Found { asked, requests, .. } = find(&timeline, ask).unwrap();
     let mut out = Vec::new();
     let written = write(&timeline, &asked, &requests, &mut out).unwrap();
     let lines = String::from_utf8(out).unwrap();
@@ -72,6 +78,38 @@ fn a_request_has_its_calls_and_its_waits_within_it() {
         assert_eq!(told.spans, ids.len());
         assert!(waits > 5, "{name}: {waits}");
     }
+}
+
+/// The attributes of a resource.
+fn resource(line: &Value) -> BTreeMap<&str, &str> {
+    let attributes = line["resourceSpans"][0]["resource"]["attributes"].as_array().unwrap().iter();
+    attributes.map(|a| (a["key"].as_str().unwrap(), a["value"]["stringValue"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn a_request_says_on_which_of_several_machines_it_was_and_in_which_control_group() {
+    let one = |path: &str| {
+        let mut trace = TraceBuilder::new(1, 1_000);
+        trace.name(NameKind::Cgroup, 10, path);
+        trace.cpu(0).task(50, 10, "run", None).switch(100, 10, "run").call(200, 0, 3).small_return(300, 1);
+        trace.bytes()
+    };
+    let traces = [one("/a"), one("/b")];
+    let machine =
+        |name: &str| Machine { name: name.to_string(), shift: Shift::by(Time::ZERO, None), ..Machine::default() };
+    let mut bytes = Vec::new();
+    file::write(&[(machine("left"), &traces[0][..]), (machine("right"), &traces[1][..])], &mut bytes).unwrap();
+    let call = Ask::Call("read".to_string());
+    let (_, told, lines) = written(&spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap().0, &call);
+    assert_eq!(told.requests, 2);
+    let said: BTreeSet<_> =
+        lines.iter().map(resource).map(|all| (all["host.name"], all["kutrace.cgroup"], all["service.name"])).collect();
+    assert_eq!(said, BTreeSet::from([("left", "/a", "run"), ("right", "/b", "run")]));
+    // Each has its own kernel, of which the spans do not say.
+    assert!(lines.iter().all(|line| !resource(line).contains_key("os.description")));
+    let (_, _, lines) = written(&spans_of_raw(&traces[0], SpanLimit::new(usize::MAX)).unwrap().0, &call);
+    let alone = resource(&lines[0]);
+    assert_eq!((alone["host.name"], alone["os.description"]), ("host", "6.12.117 #1 SMP"));
 }
 
 #[test]

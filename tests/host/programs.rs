@@ -3,57 +3,19 @@
 //! is reported, and others are whole.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
 
-use kutrace_format::abi::event::SWITCH;
 use kutrace_format::abi::programs::{word, ASYNC_BEGIN, ASYNC_END, BEGIN, END, FULL_TIME, MARK, OPEN, VALUE};
 use kutrace_tests::fuzz::raw_file;
-use kutrace_tests::program::{with, Program};
-use kutrace_tests::{TraceBuilder, SHIFT, START};
-use postprocess::event::number::{PROGRAM_ASYNC_BEGIN, PROGRAM_ASYNC_END, PROGRAM_BEGIN, PROGRAM_MARK};
-use postprocess::event::Events;
+use kutrace_tests::musl;
+use kutrace_tests::program::{at, honest, kernel, kernel_ring, kernel_stream, tsc, with, with_sections, Program};
+use postprocess::event::number::{PROGRAM_ASYNC_BEGIN, PROGRAM_ASYNC_END, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE};
+use postprocess::event::write::Writer;
+use postprocess::event::{Event, Events};
 use postprocess::source;
 use postprocess::span::build;
 use proptest::prelude::*;
-
-/// Two CPUs that run thread 7 of process 7, and thread 8 of process 8, all the time.
-fn kernel() -> Vec<u8> {
-    let mut trace = TraceBuilder::new(2, 10_000);
-    for cpu in 0..2 {
-        trace.cpu(cpu).entry(10, SWITCH, &[7 + cpu]);
-    }
-    trace.bytes()
-}
-
-/// A whole TSC, this many counts after the start.
-const fn tsc(counts: u64) -> u64 {
-    (START + counts) << SHIFT
-}
-
-/// The low half of that.
-const fn at(counts: u64) -> u64 {
-    tsc(counts) & 0xffff_ffff
-}
-
-/// Process 8, which says three things.
-fn honest() -> Program {
-    let (mut program, numbers) = Program::new(8, &["work", "reply\0ustatus\0spath", "work"]);
-    let [work, reply, other] = numbers[..] else { unreachable!() };
-    program.grant(
-        8,
-        tsc(20),
-        &[
-            word(FULL_TIME, 1, 0) | at(30),
-            tsc(30),
-            word(BEGIN, 0, work) | at(30),
-            word(MARK, 2, reply) | at(40),
-            200,
-            u64::from_le_bytes(*b"\x02/a\0\0\0\0\0"),
-            // Another place of the same name ends it.
-            word(END, 0, other) | at(50),
-        ],
-    );
-    program
-}
 
 /// What the trace has of process 8.
 fn of_honest(events: &Events) -> Vec<(u32, String)> {
@@ -72,6 +34,93 @@ fn places_of_a_name_are_one_and_fields_are_part_of_what_an_entry_is_called() {
     let (spans, _) = build(events);
     let part = spans.spans.iter().find(|span| span.event() == PROGRAM_BEGIN as i32).unwrap();
     assert_eq!(part.dur.0, 20);
+}
+
+#[test]
+fn a_stream_has_what_programs_recorded_as_any_file() {
+    let events = source::decode(&with(&kernel_stream(), &[honest()])).unwrap();
+    assert!(events.meta.is_whole(), "{:?}", events.meta.quality);
+    assert_eq!(of_honest(&events), of_honest(&source::decode(&with(&kernel(), &[honest()])).unwrap()));
+}
+
+#[test]
+fn sections_of_one_program_are_one() {
+    let whole = Program { is_whole: true, ..honest() };
+    let said = of_honest(&source::decode(&with(&kernel(), &[honest()])).unwrap());
+    assert_eq!(said, of_honest(&source::decode(&with(&kernel(), &[whole])).unwrap()), "in the other layout");
+    // A name that two sections have, and a part that begins in one and ends in the other.
+    let begins = Program { grants: vec![(4096, 24, 8, tsc(20))], ..honest() };
+    let marks = Program { grants: vec![(4120, 24, 8, tsc(30))], ..honest() };
+    let ends = Program { grants: vec![(4144, 8, 8, tsc(40))], ..honest() };
+    let mut others = Program { process: 7, ..honest() };
+    others.grants.iter_mut().for_each(|grant| grant.2 = 7);
+    let sections = [(1, &begins), (2, &others), (1, &ends), (1, &marks)];
+    let events = source::decode(&with_sections(&kernel_stream(), sections)).unwrap();
+    assert!(events.meta.is_whole(), "{:?}", events.meta.quality);
+    assert_eq!(said, of_honest(&events));
+    // Each counts what was lost from the start on.
+    let lost = [&begins, &marks, &ends].map(|part| {
+        let mut part = part.clone();
+        part.area[0] = 5;
+        part
+    });
+    let events = source::decode(&with_sections(&kernel_stream(), lost.iter().map(|part| (1, part)))).unwrap();
+    let lost: Vec<_> = events.meta.quality.iter().filter(|said| said.contains("5 marks had no room")).collect();
+    assert_eq!(lost.len(), 1, "{lost:?}");
+}
+
+#[test]
+fn each_mark_is_in_one_file_of_a_ring_whose_cpus_end_their_blocks_one_after_the_other() {
+    // Both files have all of a program, as it was copied while one was cut.
+    let program = |thread: u32, times: &[u64]| {
+        let (mut program, numbers) = Program::new(thread, &["mark"]);
+        let words: Vec<u64> = times.iter().map(|counts| word(MARK, 0, numbers[0]) | at(*counts)).collect();
+        program.grant(thread, tsc(20), &words);
+        program
+    };
+    let programs = [program(7, &[40, 105, 130, 190, 260, 290, 320, 400]), program(8, &[40, 105, 130, 190])];
+    let files = kernel_ring().map(|file| source::decode(&with(&file, &programs)).unwrap());
+    let marks = files.each_ref().map(|file| {
+        assert!(file.meta.is_whole(), "{:?}", file.meta.quality);
+        let marks = file.events.iter().filter(|e| e.event() == PROGRAM_MARK);
+        marks.map(|e| (e.pid.number(), e.cpu.number())).collect::<Vec<_>>()
+    });
+    let of =
+        |file: usize, pid: u32| marks[file].iter().filter(|mark| mark.0 == pid).map(|mark| mark.1).collect::<Vec<_>>();
+    assert_eq!((of(0, 7), of(1, 7)), (vec![0, 0, 1, 1], vec![0, 0, 1, 1]));
+    assert_eq!((of(0, 8), of(1, 8)), (vec![1; 4], vec![]));
+    let ends = files[0].meta.intervals.iter().map(|interval| interval.to);
+    assert!(ends.is_sorted_by(|first, second| first < second), "each CPU as long as it was recorded");
+    let begins = files[1].meta.intervals.iter().map(|interval| interval.from);
+    assert!(begins.is_sorted_by(|first, second| first < second));
+}
+
+#[test]
+fn values_of_a_name_have_that_name_alone_and_are_shown_with_it() {
+    let said = [3, -1, i64::MAX, i64::MIN, 1 << 40];
+    let (mut program, numbers) = Program::new(8, &["queued"]);
+    let entry = |n: usize| [word(VALUE, 1, numbers[0]) | at(30 + n as u64), said[n] as u64];
+    program.grant(8, tsc(30), &(0..said.len()).flat_map(entry).collect::<Vec<_>>());
+    let events = source::decode(&with(&kernel(), &[program])).unwrap();
+    let found: Vec<_> = events.events.iter().filter(|e| e.event() == PROGRAM_VALUE).copied().collect();
+    assert!(found.iter().map(Event::value).eq(said) && found.iter().all(|e| events.names.text(e.name) == "queued"));
+    let mut text = Vec::new();
+    let mut writer = Writer::new(&mut text);
+    writer.head(5, 5, 0, &[]).unwrap();
+    events.events.iter().for_each(|event| writer.event(event, &events.names).unwrap());
+    writer.finish(&events.meta).unwrap();
+    let lines = String::from_utf8(text.clone()).unwrap();
+    for value in said {
+        assert_eq!(lines.matches(&format!(" queued={value} (233)\n")).count(), 1, "{lines}");
+    }
+    let again = source::events::read(&text[..]).unwrap();
+    let same = |e: &Event| (e.ts, e.arg, e.ret, "queued");
+    let read = again.events.iter().filter(|e| e.event() == PROGRAM_VALUE);
+    assert!(read.map(|e| (e.ts, e.arg, e.ret, again.names.text(e.name))).eq(found.iter().map(same)));
+    let (spans, _) = build(events);
+    let spans = spans.spans.iter().filter(|span| span.event() == PROGRAM_VALUE as i32);
+    // The least number stands for none.
+    assert!(spans.map(|span| span.arg).eq(said.map(|value| value.max(i64::MIN + 1))));
 }
 
 #[test]
@@ -99,6 +148,14 @@ fn parts_of_one_number_are_told_apart_by_name_program_and_time() {
     let once = [(30, 20, "a(id=1,size=9)"), (40, 31, "b(id=1)"), (60, 11, "a(id=1,size=?)")];
     let twice: Vec<_> = once.iter().flat_map(|part| [*part, *part]).collect();
     assert_eq!(parts, twice);
+}
+
+#[test]
+fn programs_that_are_linked_with_musl_do_their_work_untraced() {
+    for program in musl::programs(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("musl")) {
+        let run = Command::new(&program).env_clear().output().unwrap();
+        assert!(run.status.success() && run.stdout.is_empty(), "{program:?}: {run:?}");
+    }
 }
 
 /// Words that are nearly right as often as not.

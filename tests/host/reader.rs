@@ -9,6 +9,8 @@ use kutrace_format::file::{FLAG_IPC, FLAG_LLC, FLAG_WRAP, FLAG_WRAPPED};
 use kutrace_tests::cut::beginning;
 use kutrace_tests::{busy, reader, TraceBuilder};
 
+use crate::damage::slipped;
+
 /// Compares the two readers.
 fn agree(bytes: &[u8]) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
@@ -55,6 +57,7 @@ fn a_clock_that_steps_back_is_read_alike() {
         .folded(600_000, 39, 0, 5, 0);
     trace.cpu(1).folded(400_000, 39, 0, 5, 0).folded(1_900_000, 39, 0, 5, 0);
     agree(&trace.bytes()).unwrap();
+    agree(&slipped().bytes()).unwrap();
 }
 
 #[test]

@@ -52,6 +52,7 @@ fn explore_and(bounds: Bounds, script: &[Record], mut look: impl FnMut(&Machine)
 
 const CALL: Record = Record::Call { nr: 39, arg: 7 };
 const RETURN: Record = Record::Return { nr: 39, value: -3 };
+const LONG_RETURN: Record = Record::Return { nr: 39, value: 4096 };
 const SCRIPT: [Record; 4] = [Record::Value, CALL, RETURN, Record::Event];
 
 const STOP: Bounds = Bounds {
@@ -62,6 +63,7 @@ const STOP: Bounds = Bounds {
     depth: 3,
     gaps: 0,
     steps_back: 0,
+    slips: 0,
     bursts: 0,
     gates: 0,
     snapshots: 0,
@@ -99,6 +101,19 @@ fn a_clock_that_steps_back_anywhere_begins_a_block_that_says_so() {
     sound(Bounds { interrupts: 2, steps_back: 1, ..STOP }, &SCRIPT);
     sound(Bounds { interrupts: 1, gaps: 1, steps_back: 1, ..STOP }, &SCRIPT);
     sound(Bounds { blocks: 5, wrap: true, interrupts: 2, steps_back: 2, ..STOP }, &[CALL, RETURN]);
+    // To before the last full time, but not before its block began.
+    explore(Bounds { naming: true, interrupts: 0, gaps: 4, steps_back: 1, ..STOP }, &[Record::Event; 6]).unwrap();
+}
+
+/// It is told if it is before the last full time or the block's begin. Else what follows is read a period too late, up to
+/// the next time that is said in full, and nothing else is wrong: no word, no order, no value, no count.
+#[test]
+fn a_clock_that_slips_back_by_a_few_counts_costs_a_period_until_time_is_said_in_full() {
+    sound(Bounds { interrupts: 2, slips: 1, ..STOP }, &SCRIPT);
+    sound(Bounds { interrupts: 1, slips: 2, ..STOP }, &SCRIPT);
+    sound(Bounds { interrupts: 1, gaps: 1, slips: 1, ..STOP }, &SCRIPT);
+    sound(Bounds { interrupts: 1, steps_back: 1, slips: 1, ..STOP }, &SCRIPT);
+    sound(Bounds { blocks: 5, wrap: true, interrupts: 2, slips: 2, ..STOP }, &[CALL, RETURN]);
 }
 
 #[test]
@@ -136,6 +151,13 @@ fn wrapping_loses_nothing_however_long_it_goes_on() {
     assert_eq!(lost(2, false, &rounds(&[Record::Value])), 0);
     assert_eq!(lost(2, true, &rounds(&[CALL, FIRST, Record::Storm])), 0);
     assert_eq!(lost(3, false, &rounds(&[CALL, Record::Storm, RETURN])), 0);
+}
+
+/// Interrupts that find a gap begin blocks of their own, and give back none.
+#[test]
+fn blocks_that_interrupts_hold_up_are_given_back_before_an_event_is_lost() {
+    let bounds = Bounds { blocks: 2, wrap: true, interrupts: 1, depth: 1, gaps: 1, ..STOP };
+    sound(bounds, &[Record::Event, Record::Storm]);
 }
 
 #[test]
@@ -187,6 +209,7 @@ fn a_gap_is_bridged_once() {
 #[test]
 fn a_return_without_a_call_is_folded_into_none() {
     sound(Bounds { interrupts: 2, ..STOP }, &[CALL, RETURN, RETURN]);
+    sound(Bounds { interrupts: 2, ..STOP }, &[CALL, LONG_RETURN, RETURN]);
 }
 
 #[test]
@@ -288,6 +311,8 @@ fn a_call_keeps_its_block_however_its_interrupts_lie() {
     let bounds = Bounds { blocks: 3, wrap: true, interrupts: 2, depth: 1, kinds: &[Record::Storm], ..STOP };
     sound(bounds, &[CALL, RETURN]);
     sound(bounds, &[CALL, CALL]);
+    // An interrupt gives the block back that the call has seen, and another comes into it once more.
+    sound(Bounds { kinds: &[Record::Storm, Record::Value], ..bounds }, &[CALL, RETURN, CALL]);
     sound(Bounds { blocks: 4, interrupts: 1, bursts: 1, ..bounds }, &[CALL, RETURN]);
 }
 

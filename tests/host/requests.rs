@@ -17,7 +17,7 @@ use postprocess::why::compare::{Apart, Compared, Excess};
 use postprocess::why::{explain, Question, Timeline, Why};
 use serde_json::{json, Value};
 
-use crate::why::{made, sample, spans};
+use crate::why::{at_frequency, counted, made, sample, spans, taking_turns};
 
 /// The page of `spans`, with its requests if there are any.
 fn page_of(spans: &Spans) -> Vec<u8> {
@@ -46,7 +46,7 @@ fn said_by_page(spans: &Spans) -> Option<Value> {
 
 /// What the terminal alone says of a cause: it looks at spans for that.
 fn is_of_spans(note: &str) -> bool {
-    note.starts_with("there ran ") || note.starts_with("while another CPU was idle ")
+    ["there ran ", "asleep in ", "while another CPU was idle "].iter().any(|own| note.starts_with(own))
 }
 
 /// The same, as the terminal says it.
@@ -67,7 +67,7 @@ fn said_by_terminal(why: &Why) -> Value {
     });
     let parts: Vec<Value> = why.causes.iter().map(|p| json!([p.cause, p.time, p.share, p.requests])).collect();
     json!({
-        "asked": why.asked, "count": why.count, "total": why.total, "amiss": 0, "leftOut": why.left_out, "parts": parts,
+        "asked": why.asked, "count": why.count, "unfinished": why.unfinished, "total": why.total, "amiss": 0, "leftOut": why.left_out, "parts": parts,
         "still": still,
         "compared": compared.map(|compared| json!({
             "slow": compared.slow, "normal": compared.normal, "excess": compared.excess, "leftOut": compared.left_out,
@@ -85,7 +85,7 @@ fn in_form(page: &Value) -> Value {
     let compared = &page["compared"];
     let excess = ["words", "time", "share", "inSome", "inOthers", "notes"];
     json!({
-        "asked": page["asked"], "count": page["count"], "total": page["total"], "amiss": page["amiss"],
+        "asked": page["asked"], "count": page["count"], "unfinished": page["unfinished"], "total": page["total"], "amiss": page["amiss"],
         "leftOut": page["parts"]["leftOut"],
         "parts": list(&page["parts"]["causes"], &["words", "time", "share", "inSome"]),
         "still": page["still"],
@@ -120,23 +120,31 @@ fn assert_same(name: &str, spans: &Spans) -> Option<Why> {
 #[test]
 fn page_and_terminal_come_to_the_same_numbers() {
     let mut compared = 0;
-    for name in ["redis", "convoy", "hello", "disk", "pipeline", "slices", "faults"] {
+    for name in ["redis", "convoy", "hello", "disk", "pipeline", "slices", "faults", "web"] {
         let Some(why) = assert_same(name, &sample(name)) else { return };
         compared += usize::from(why.compared.is_some_and(|compared| compared.causes.len() > 1));
     }
     assert!(compared >= 2, "{compared} with something that stands out");
 }
 
-/// Instructions per cycle go along, and a cause that is done at another pace is told from more of it.
+#[test]
+fn page_and_terminal_agree_on_who_is_to_blame_in_many_requests() {
+    for threads in [1, 2] {
+        assert_same("in turn", &spans(&taking_turns(threads)));
+    }
+}
+
+/// What was counted goes along, and a cause that is done at another pace is told from more of it.
 #[test]
 fn page_and_terminal_agree_on_what_ran_slower() {
-    let mut spans = spans(&made(60, 10, |_, at| at + 4_000));
-    spans.meta.flags |= 0x80;
-    // The requests are what lies between two marks: what takes long is one of the slow ones.
-    spans.spans.iter_mut().for_each(|span| span.ipc = if span.dur.0 > 1_000 { 2 } else { 8 });
-    let Some(why) = assert_same("paces", &spans) else { return };
-    let causes = why.compared.unwrap().causes;
-    assert!(causes.iter().any(|cause| cause.cause.contains("instructions per cycle")), "{causes:?}");
+    let counted = [counted(0x80, 8, 2), counted(0xa0, 8, 7), counted(0x20, 0, 11), spans(&at_frequency(1_000))];
+    for (spans, unit) in
+        counted.iter().zip(["instructions per cycle", "instructions per", "cache misses per us", "GHz"])
+    {
+        let Some(why) = assert_same(unit, spans) else { return };
+        let causes = why.compared.unwrap().causes;
+        assert!(causes.iter().any(|cause| cause.cause.contains(unit)), "{causes:?}");
+    }
 }
 
 /// Requests of which some wait while `hog` runs, and every other one of those for longer: there the CPU stood still.

@@ -11,8 +11,11 @@ use postprocess::event::{Event, Events};
 use postprocess::id::{CpuId, Pid};
 use postprocess::sink::{json, page};
 use postprocess::source;
+use postprocess::span::what::What;
 use postprocess::span::{build, check, Span, Spans};
 use postprocess::time::Time;
+use postprocess::why::request::{find, Ask};
+use postprocess::why::Timeline;
 
 use crate::golden::assert_golden;
 
@@ -67,7 +70,7 @@ impl Kind {
 
 #[test]
 fn the_samples_add_up_as_recorded() {
-    for name in ["hello", "convoy", "pipeline", "faults", "slices", "disk", "redis"] {
+    for name in ["hello", "convoy", "pipeline", "faults", "slices", "disk", "redis", "web", "words", "postgres"] {
         let (_, spans) = sample(&format!("{name}.trace"));
         assert_golden(&format!("samples/{name}.txt"), &summary(&spans));
     }
@@ -179,6 +182,93 @@ fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
     assert!(waits(&spans, "wait_net").1.contains(&Pid::new(server)));
 }
 
+/// The spans whose names begin so, by start.
+fn beginning<'a>(spans: &'a Spans, name: &str) -> Vec<&'a Span> {
+    let mut found: Vec<_> = spans.spans.iter().filter(|s| spans.names[s.name].starts_with(name)).collect();
+    found.sort_by_key(|s| s.start);
+    found
+}
+
+/// Whether a span lies in another, of the same thread.
+fn is_in(inner: &Span, outer: &Span) -> bool {
+    inner.pid == outer.pid && outer.start <= inner.start && inner.start + inner.dur <= outer.start + outer.dur
+}
+
+#[test]
+fn requests_of_a_web_server_are_parts_of_the_workers_that_poll_their_tasks() {
+    let (_, spans) = sample("web.trace");
+    let named = |name: &str| beginning(&spans, name);
+    let polls = [3, 4].map(|task| named(&format!("connection(task={task})")));
+    for polls in &polls {
+        assert_eq!(polls.iter().map(|s| s.pid).collect::<BTreeSet<_>>().len(), 2);
+    }
+    let (answers, reads, all) = (named("answer("), named("read"), polls.concat());
+    let reads: Vec<_> = reads.into_iter().filter(|read| answers.iter().any(|answer| is_in(read, answer))).collect();
+    assert_eq!(reads.iter().filter(|read| spans.names[read.name] == "read" && read.cpu.is_none()).count(), 18);
+    assert!(answers.iter().all(|answer| all.iter().any(|poll| is_in(answer, poll))));
+    let [quick, slow] = ["sum(times=1)", "sum(times=20)"].map(named);
+    assert_eq!((quick.len(), slow.len()), (12, 6));
+    assert!(slow.iter().map(|s| s.dur).min().unwrap().0 > 4 * quick.iter().map(|s| s.dur).max().unwrap().0);
+    // Half of the requests wait for the disk, and in nothing but reading.
+    let disk = named("wait_disk");
+    let waiting = |part: &&&Span| disk.iter().any(|wait| is_in(wait, part));
+    assert!(reads.iter().filter(waiting).count() >= 9, "{}", reads.iter().filter(waiting).count());
+    // Late once, as the worker's CPU stood still.
+    let late: Vec<_> = named("connection.ready(id=4)").into_iter().filter(|s| s.dur > Time(900_000)).collect();
+    let [late] = late[..] else { panic!("{late:?}") };
+    let poll = polls[1].iter().find(|poll| poll.start >= late.start + late.dur).unwrap();
+    let stalled = named("wait_stall").into_iter().filter(|s| s.pid == poll.pid && s.start > late.start);
+    assert!(stalled.filter(|s| s.start < poll.start).map(|s| s.dur.0).sum::<i64>() > 800_000);
+    // A poll is a request from when its task could go on; parts are requests whatever their fields.
+    let timeline = Timeline::new(&spans);
+    let requests = |label: &str| find(&timeline, &Ask::Mark(label.into())).unwrap().requests;
+    assert!(requests("connection").iter().any(|r| (r.start, r.end) == (late.start, poll.start + poll.dur)));
+    assert_eq!((requests("connection").len(), requests("sum").len()), (polls.concat().len(), 18));
+}
+
+#[test]
+fn threads_in_python_wait_for_the_interpreter_but_pack_at_the_same_time() {
+    let (_, spans) = sample("words.trace");
+    let named = |name: &str| beginning(&spans, name);
+    let parts = ["file(path=", "count", "pack(size="].map(named);
+    assert!(parts.iter().all(|part| part.iter().filter(|s| s.cpu.is_none()).count() == 6), "{parts:?}");
+    let [_, count, pack] = parts;
+    let overlap = |a: &Span, b: &Span| a.pid != b.pid && a.start < b.start + b.dur && b.start < a.start + a.dur;
+    let lock: Vec<_> = [named("wait_time"), named("wait_lock")].concat();
+    let second = count.iter().find(|other| lock.iter().any(|wait| overlap(wait, other) && wait.dur > Time(100_000)));
+    assert!(second.is_some(), "nobody waits while another counts");
+    let both = pack.iter().any(|a| pack.iter().any(|b| overlap(a, b) && a.dur > Time(1_000_000)));
+    assert!(both, "{pack:?}");
+}
+
+#[test]
+fn probes_of_postgres_stand_between_the_calls_of_the_process_that_meets_them() {
+    let (events, spans) = sample("postgres.trace");
+    let probes = |name: &str| -> Vec<&Event> {
+        let name = format!("postgresql:{name}");
+        events.events.iter().filter(|e| events.names.text(e.name).starts_with(&name)).collect()
+    };
+    let [starts, plans, commits, dones] =
+        ["query__start", "query__plan__start", "transaction__commit", "query__done"].map(probes);
+    let texts: Vec<_> = starts.iter().map(|e| events.names.text(e.name)).collect();
+    assert!(
+        texts.len() == 3 && texts[0].contains("arg1=SELECT_count(*)_FROM_words") && texts[2].contains("UPDATE_words")
+    );
+    assert_eq!((plans.len(), dones.len(), probes("sort__start").len(), probes("sort__done").len()), (3, 3, 1, 1));
+    let process = starts[0].pid;
+    assert!(spans.names.contains(&format!("postgres.{process}")) && dones.iter().all(|done| done.pid == process));
+    let calls = |name: &str, from: &Event, to: &Event| {
+        let of_process = events.events.iter().filter(|e| e.pid == process && events.names.text(e.name) == name);
+        of_process.filter(|e| from.ts < e.ts && e.ts < to.ts).count()
+    };
+    // The first query reads what it plans by; the change is written before it is committed.
+    assert!(calls("pread64", starts[0], plans[0]) > 0 && calls("pwrite64", plans[2], commits[commits.len() - 1]) > 0);
+    // Between queries it answers, and waits for the next, unless that has come meanwhile.
+    let between = |name: &str| [0, 1].map(|n| calls(name, dones[n], starts[n + 1]));
+    assert_eq!((between("sendto"), between("epoll_wait")), ([1, 1], [1, 0]));
+    assert!(calls("Breakpoint", starts[0], dones[0]) >= 3, "what a probe costs");
+}
+
 #[test]
 fn the_threads_of_a_process_are_known_in_spans_json_and_page() {
     let (_, spans) = sample("redis.trace");
@@ -220,4 +310,26 @@ fn a_sample_repeated_is_a_whole_trace_as_long() {
     let (spans, tally) = build(thrice.clone());
     assert_eq!(check(&spans, &thrice.meta.intervals, &tally), [""; 0]);
     assert_eq!((tally.late, tally.unknown), (0, 0));
+}
+
+#[test]
+fn a_wait_says_who_ended_it() {
+    for (name, most) in [("redis.trace", 150), ("postgres.trace", 1)] {
+        let (_, spans) = sample(name);
+        let wakeups: BTreeMap<(Option<Pid>, Time), Option<Pid>> =
+            spans.spans.iter().filter_map(|s| Some(((Some(s.woken()?), s.start), s.pid))).collect();
+        let mut told = 0;
+        for wait in spans.spans.iter().filter(|s| matches!(s.what(), What::Wait(why) if !why.could_run())) {
+            // One that is woken when the trace ends has no arc.
+            let Some(by) = wakeups.get(&(wait.pid, wait.start + wait.dur)) else { continue };
+            let number = by.map_or(0, i64::from);
+            assert_eq!(
+                wait.values().1,
+                if by.is_some_and(|by| by != Pid::IDLE) { number } else { 0 },
+                "{name}: {wait:?}"
+            );
+            told += usize::from(wait.values().1 != 0);
+        }
+        assert!(told > most, "{name}: {told}");
+    }
 }

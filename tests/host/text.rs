@@ -74,7 +74,16 @@ fn what_is_known_of_the_whole_trace_travels_with_the_events() {
         intervals: vec![Interval { cpu: CpuId::new(3), from: Time(-5), to: Time(1 << 50) }],
         unseen: 0,
         counted: vec!["switches: the kernel counted 3, the trace has 3".to_string()],
-        machines: vec![Machine { name: "a\"b".into(), first_cpu: 2, clock: "b = a".into(), within: Some(Time(7)) }],
+        machines: vec![Machine {
+            name: "a\"b".into(),
+            first_cpu: 2,
+            clock: "b = a".into(),
+            within: Some(Time(7)),
+            ..Machine::default()
+        }],
+        boot_id: "00010203-0405-0607-0809-0a0b0c0d0e0f".to_string(),
+        monotonic: Some(-5),
+        recorder: "perf".to_string(),
     };
     let text = write(&[], &Names::default(), &meta);
     assert_eq!(read(&mut &text[..]).unwrap().meta, meta);

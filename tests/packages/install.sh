@@ -25,6 +25,9 @@ inside apt-get update -q >>"$root.log"
 # shellcheck disable=SC2086
 inside apt-get install -q -y --no-install-recommends adduser libcap2-bin libgcc-s1 gcc libc6-dev g++ python3 pkgconf dkms openssl $headers >>"$root.log" 2>&1
 
+# The lists of modules that a kernel's package has made.
+inside sh -c 'for modules in /lib/modules/*; do depmod "${modules##*/}"; done' >>"$root.log" 2>&1
+
 # What apt, dpkg and adduser write down for themselves does not count, nor DKMS's key for all modules.
 state() {
     (cd "$root" && find . -xdev \( -path ./proc -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path './var/lib/dkms/mok.*' -o -path ./run -o -path ./tmp -o -name 'gshadow-' -o -name 'group-' \) -prune -o -printf '%M %u %g %p %l\n' | sort)
@@ -56,6 +59,9 @@ grep -q '^kutrace-dkms: no module for Linux 6.12.*: DKMS could not build it' "$r
 inside getent group kutrace >/dev/null
 inside getcap /usr/bin/kutrace_control | grep -q cap_perfmon=ep
 test -L "$root/etc/systemd/system/multi-user.target.wants/kutrace.service"
+# Disabled; as if somebody had enabled it, which the purge below undoes.
+test ! -e "$root/etc/systemd/system/multi-user.target.wants/kutrace-watch.service"
+ln -s /usr/lib/systemd/system/kutrace-watch.service "$root/etc/systemd/system/multi-user.target.wants"
 # A chroot has no recorder: every line says what to do, and the status says that nothing can be recorded.
 inside kutrace_control check >"$root.check" && exit 1
 grep -q '^module  *wrong  *not loaded' "$root.check"
@@ -90,4 +96,4 @@ inside sh -ec 'cd /tmp
 inside apt-get purge -q -y kutrace kutrace-dkms libkutrace-dev libkutrace0 >>"$root.log"
 rm -r "$root/tmp"/*
 state >"$root.after"
-diff "$root.before" "$root.after"
+diff "$root.before" "$root.after" >&2

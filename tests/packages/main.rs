@@ -9,17 +9,16 @@ use std::sync::LazyLock;
 use kutrace_tests::tree;
 
 /// Made once for all tests, in the long form with the tarball.
-static MADE: LazyLock<Vec<PathBuf>> = LazyLock::new(|| made("target/dist", "022", &[]));
+static MADE: LazyLock<Vec<PathBuf>> = LazyLock::new(|| made("target/dist", "022", &[], SHORT));
+/// What all but the long form leave out.
+const SHORT: &[&str] = if cfg!(feature = "soak") { &[] } else { &["--packages-only"] };
 
-/// The files that xtask makes in a folder, with a mask of modes and some variables in its environment.
-fn made(folder: &str, mask: &str, variables: &[(&str, &str)]) -> Vec<PathBuf> {
+/// The files that xtask makes in a folder, with a mask of modes, some variables in its environment, and options.
+fn made(folder: &str, mask: &str, variables: &[(&str, &str)], options: &[&str]) -> Vec<PathBuf> {
     let xtask = std::env::var_os("KUTRACE_XTASK").expect("KUTRACE_XTASK: run this tier by `cargo xtask test`");
     let mut dist = Command::new("sh");
-    dist.args(["-c", "umask $0; exec \"$@\"", mask]).arg(xtask).args(["dist", "--out", folder]);
+    dist.args(["-c", "umask $0; exec \"$@\"", mask]).arg(xtask).args(["dist", "--out", folder]).args(options);
     dist.current_dir(tree::root()).envs(variables.iter().copied());
-    if !cfg!(feature = "soak") {
-        dist.arg("--packages-only");
-    }
     let said = output(&mut dist).1;
     let folder = said.lines().find_map(|line| line.strip_prefix("xtask: dist: ")).expect("where they are");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -96,6 +95,7 @@ fn each_package_has_what_it_is_for() {
             "/usr/bin/kutrace_control",
             "/usr/lib/udev/rules.d/60-kutrace.rules",
             "/usr/lib/systemd/system/kutrace.service",
+            "/usr/lib/systemd/system/kutrace-watch.service",
             "/usr/share/man/man7/kutrace.7.gz",
             "/usr/share/man/man5/kutrace-format.5.gz",
             "/usr/share/doc/kutrace/guide.md",
@@ -103,7 +103,7 @@ fn each_package_has_what_it_is_for() {
     );
     let tools: Vec<_> =
         paths.iter().filter_map(|path| path.strip_prefix("/usr/bin/")).filter(|p| !p.is_empty()).collect();
-    assert_eq!(tools.len(), 23, "{tools:?}");
+    assert_eq!(tools.len(), 24, "{tools:?}");
     for tool in tools {
         for path in [
             format!("/usr/share/man/man1/{tool}.1.gz"),
@@ -172,7 +172,7 @@ fn no_file_tells_where_it_was_built() {
 fn the_same_sources_make_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let variables = [("TZ", "Pacific/Apia"), ("LC_ALL", "C"), ("TMPDIR", "/var/tmp")];
-    let again = made(folder.path().to_str().unwrap(), "077", &variables);
+    let again = made(folder.path().to_str().unwrap(), "077", &variables, SHORT);
     assert_eq!(again.len(), MADE.len());
     for (first, second) in MADE.iter().zip(&again) {
         assert!(fs::read(first).unwrap() == fs::read(second).unwrap(), "{} differs", first.display());
@@ -189,17 +189,60 @@ mod long {
         ALL.iter().map(|name| package(name)).collect()
     }
 
-    #[test]
-    fn a_debian_is_as_before_when_the_packages_have_come_and_gone() {
+    /// Runs a script of this folder with a fresh Debian of each kind, and the packages.
+    fn in_each_debian(script: &str) {
         let lines =
             output(Command::new("apt-get").args(["indextargets", "--format", "$(REPO_URI)", "Codename: bookworm"])).0;
         let mirror = lines.lines().next().expect("apt knows where Debian is");
         for suite in ["bookworm", "trixie"] {
             let folder = tempfile::tempdir().unwrap();
-            let mut script = Command::new(tree::root().join("tests/packages/install.sh"));
-            script.args([suite, mirror]).arg(folder.path().join(suite)).args(packages());
-            eprintln!("{}", output(&mut script).0);
+            let mut command = Command::new(tree::root().join("tests/packages").join(script));
+            command.args([suite, mirror]).arg(folder.path().join(suite)).args(packages());
+            eprintln!("{}", output(&mut command).0);
         }
+    }
+
+    #[test]
+    fn a_debian_is_as_before_when_the_packages_have_come_and_gone() {
+        in_each_debian("install.sh");
+    }
+
+    #[test]
+    fn a_debian_records_with_the_packages_alone_also_on_its_next_kernel() {
+        in_each_debian("boot.sh");
+    }
+
+    /// The one that is configured like a distribution's, in a copy of the tree in which the VM's was built.
+    #[test]
+    fn the_package_of_a_kernel_has_the_module_inside() {
+        let xtask = std::env::var_os("KUTRACE_XTASK").unwrap();
+        output(Command::new(xtask).args(["vm", "--kernel", "distribution", "--", "true"]));
+        let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(|| home().join(".cache"), PathBuf::from);
+        let folder = tempfile::tempdir_in(tree::root().join("target")).unwrap();
+        let copy = folder.path().join("linux");
+        output(Command::new("cp").arg("-a").arg(cache.join("kutrace/distribution/linux-6.12")).arg(&copy));
+        let files = made("target/dist-kernel", "022", &[], &["--packages-only", "--kernel", copy.to_str().unwrap()]);
+        let named = |start: &str| {
+            let is = |path: &&PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(start);
+            files.iter().find(is).unwrap_or_else(|| panic!("no {start} in {files:?}"))
+        };
+        let headers = output(Command::new("dpkg-deb").arg("--contents").arg(named("linux-headers-"))).0;
+        assert!(headers.contains("/Module.symvers"), "{headers}");
+        let root = folder.path().join("root");
+        output(Command::new("dpkg-deb").arg("--raw-extract").arg(named("linux-image-")).arg(&root));
+        let modules = fs::read_dir(root.join("lib/modules")).unwrap().next().unwrap().unwrap();
+        let release = modules.file_name().into_string().unwrap();
+        assert!(root.join(format!("boot/vmlinuz-{release}")).exists(), "{release}");
+        let known = fs::read_to_string(modules.path().join("modules.dep")).unwrap();
+        assert!(known.contains("updates/kutrace.ko:"), "{known}");
+        let module = modules.path().join("updates/kutrace.ko");
+        let made_for = output(Command::new("modinfo").args(["-F", "vermagic"]).arg(module)).0;
+        assert_eq!(made_for.split_whitespace().next(), Some(&*release));
+        output(Command::new("md5sum").args(["--quiet", "--check", "DEBIAN/md5sums"]).current_dir(&root));
+    }
+
+    fn home() -> PathBuf {
+        std::env::var_os("HOME").expect("HOME").into()
     }
 
     #[test]

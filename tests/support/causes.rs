@@ -4,10 +4,19 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use postprocess::direct::spans_of_raw;
+use postprocess::raw;
+use postprocess::span::limit::SpanLimit;
+use postprocess::why::check::check;
 use postprocess::why::compare::Excess;
 use postprocess::why::request::Ask;
-use postprocess::why::Why;
+use postprocess::why::{explain, Question, Timeline, Why};
 use regex::Regex;
+
+use crate::cut::{entries, part, Part};
+
+/// Into how many parts a recording is cut, fewer and fewer, until one of them says what all of it does.
+const PARTS: [u64; 7] = [12, 8, 6, 4, 3, 2, 1];
 
 /// Causes that are looked at for the one that was planted.
 pub const AMONG: usize = 3;
@@ -124,10 +133,37 @@ impl Case {
         }
     }
 
-    /// The script that records it, as `record` of tests/causes/prepare.sh does; `file` without its ending.
-    pub fn script(&self, seed: u64, file: &str) -> String {
+    /// What `why` makes of a recording of it.
+    ///
+    /// # Errors
+    /// A sentence, if the trace has none of its requests, or if their causes do not add up.
+    pub fn explained(&self, bytes: &[u8]) -> Result<Why, String> {
+        let (spans, _) = spans_of_raw(bytes, SpanLimit::new(usize::MAX)).map_err(|error| error.to_string())?;
+        let timeline = Timeline::new(&spans);
+        match &check(&timeline, &self.ask)?[..] {
+            [] => explain(&timeline, &Question { ask: self.ask.clone(), ..Question::default() }),
+            wrong => Err(wrong.join("\n")),
+        }
+    }
+
+    /// The shortest part of a recording of it that still says first what was planted; none if not even all of it does.
+    pub fn shortest(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let raw = raw::parse(bytes).ok()?;
+        let entries = entries(&raw);
+        let counts = (raw.header.stop.tsc >> raw.header.shift) - (raw.header.start.tsc >> raw.header.shift);
+        let parts = PARTS.into_iter().flat_map(|parts| {
+            let length = counts / parts;
+            (0..2 * parts - 1).map(move |half| (half * length / 2, half * length / 2 + length))
+        });
+        let mut cuts = parts.map(|(from, to)| part(&raw, &entries, &Part { from, to, ..Part::default() }).bytes());
+        cuts.find(|cut| self.explained(cut).is_ok_and(|why| why.compared.is_some() && self.found(&why) == Found::At(1)))
+    }
+
+    /// The script that records it in a guest with this many CPUs, as `record` of tests/causes/prepare.sh does; `file` without
+    /// its ending.
+    pub fn script(&self, cpus: u64, seed: u64, file: &str) -> String {
         let mut script = String::new();
-        for (name, value) in parameters(seed, &self.name, if self.guest == "many" { 4 } else { 1 }) {
+        for (name, value) in parameters(seed, &self.name, cpus) {
             write!(script, "{name}={value} ").unwrap();
         }
         let name = self.name.replace('-', "_");
@@ -147,9 +183,9 @@ fn parameters(seed: u64, name: &str, cpus: u64) -> BTreeMap<&'static str, u64> {
         state = mixed(state);
         from + state % (to - from + 1)
     };
-    let (a, further) = (number(0, cpus - 1), number(1, 3));
+    let (a, further) = (number(0, cpus - 1), number(1, 3.min(cpus.max(2) - 1)));
     let b = (a + further) % cpus;
-    let c = (0..cpus).find(|cpu| *cpu != a && *cpu != b).unwrap_or_default();
+    let c = (0..cpus).find(|cpu| *cpu != a && *cpu != b).unwrap_or(a);
     BTreeMap::from([
         ("A", a),
         ("B", b),

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use kutrace_format::abi::event;
 use kutrace_format::abi::word::Call;
 use kutrace_format::event::Event;
-use kutrace_format::file::FLAG_WRAPPED;
-use postprocess::raw::stream::{Item, Stream};
+use postprocess::raw::stream::{Item, Opening, Stream};
 use postprocess::raw::{self, Raw};
 
-/// Nanoseconds by which times may differ: ours are rounded to 10, babeltrace2's to 1 and its clock rate to 1 Hz.
+/// Nanoseconds by which times may differ at the start: ours are rounded to 10, babeltrace2's to 1 and its start to one
+/// count of the clock.
 const ROUNDING_NS: i64 = 20;
 
 /// An entry, as both readers see it.
@@ -27,16 +27,20 @@ pub struct Entry {
 pub fn compare(bytes: &[u8], text: &str) -> usize {
     let raw = raw::parse(bytes).unwrap();
     let theirs = printed(text);
+    let started = raw.header.start.realtime_ns as i64;
     let mut count = 0;
     for (cpu, blocks) in raw.cpus() {
-        let wrapped = raw.header.flags & FLAG_WRAPPED != 0;
+        let opening = Opening::of(raw.header.flags);
         let start = raw.header.start.tsc >> raw.clock.shift();
         let ours: Vec<Entry> =
-            Stream::new(cpu, blocks.to_vec(), start, wrapped).filter_map(|timed| entry(&raw, timed)).collect();
+            Stream::new(cpu, blocks.to_vec(), start, opening).filter_map(|timed| entry(&raw, timed)).collect();
         let theirs = theirs.get(&cpu.number()).map_or(&[][..], |entries| entries);
         assert_eq!(ours.len(), theirs.len(), "events on CPU {cpu}");
         for (our, their) in ours.iter().zip(theirs) {
-            assert!(our.ns.abs_diff(their.ns) <= ROUNDING_NS as u64 && our.call == their.call, "{our:?} {their:?}");
+            // Its clock's rate is rounded to 1 Hz.
+            let drift = (our.ns - started).abs() / (2 * raw.clock.counter_hz() as i64);
+            let is_near = (our.ns - their.ns).abs() <= ROUNDING_NS + drift;
+            assert!(is_near && our.call == their.call, "{our:?} {their:?}");
         }
         count += ours.len();
     }

@@ -10,7 +10,7 @@ use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word;
 use kutrace_format::capability::Unseen;
 use kutrace_format::file::{NameKind, FLAG_WRAP, FLAG_WRAPPED};
-use postprocess::raw::stream::{Item, Stream, Timed};
+use postprocess::raw::stream::{Item, Opening, Stream, Timed};
 use postprocess::raw::{self, Raw};
 
 use crate::stock::{Entry, Runs, Source};
@@ -62,10 +62,10 @@ struct Machine {
 /// All entries of a trace, in order of time.
 pub fn entries<'a>(raw: &Raw<'a>) -> Vec<(u32, Timed<'a>)> {
     let start = raw.header.start.tsc >> raw.header.shift;
-    let wrapped = raw.header.flags & FLAG_WRAPPED != 0;
+    let opening = Opening::of(raw.header.flags);
     let mut all = Vec::new();
     for (cpu, blocks) in raw.cpus() {
-        all.extend(Stream::new(cpu, blocks.to_vec(), start, wrapped).map(|timed| (cpu.number(), timed)));
+        all.extend(Stream::new(cpu, blocks.to_vec(), start, opening).map(|timed| (cpu.number(), timed)));
     }
     // What one CPU says at one time stays in its order.
     all.sort_by_key(|(cpu, timed)| (timed.at, *cpu));
@@ -168,7 +168,7 @@ fn header(out: &mut TraceBuilder, raw: &Raw, part: &Part, machine: &Machine) {
     let rate = (was.stop.monotonic_ns - was.start.monotonic_ns) as f64 / (was.stop.tsc - was.start.tsc) as f64;
     let ns = |counts: u64| ((counts << was.shift) as f64 * rate) as u64;
     let h = &mut out.header;
-    (h.shift, h.tsc_hz, h.cpus) = (was.shift, was.tsc_hz, was.cpus);
+    (h.shift, h.tsc_hz, h.cpus, h.unseen) = (was.shift, was.tsc_hz, was.cpus, was.unseen);
     if !part.late.is_empty() {
         h.flags |= FLAG_WRAP | FLAG_WRAPPED;
     }
@@ -279,6 +279,12 @@ impl Machine {
         }
     }
 
+    /// What the words of a TASK tell.
+    fn told_by(&mut self, words: &[u32]) {
+        let comm: Vec<u8> = words[3..7].iter().flat_map(|w| w.to_le_bytes()).collect();
+        self.told(words[0], words[1], TaskState(words[2]), &comm);
+    }
+
     fn entry(&mut self, cpu: u32, number: u16, words: &[u32]) {
         let pid = self.running.get(&cpu).copied().unwrap_or(0);
         let now = |task: &mut Task, call: Call| task.call = call;
@@ -288,8 +294,11 @@ impl Machine {
             None => Call::In(nr),
         };
         let Some(task) = self.tasks.get_mut(&pid) else {
-            if number == event::SWITCH {
-                self.running.insert(cpu, words[0]);
+            // Nothing was told of who runs, as at the start of a trace that wrapped; it may tell of another.
+            match number {
+                event::TASK => self.told_by(words),
+                event::SWITCH => drop(self.running.insert(cpu, words[0])),
+                _ => {}
             }
             return;
         };
@@ -303,8 +312,7 @@ impl Machine {
                     self.tasks.remove(&words[0]);
                     self.running.insert(cpu, words[0]);
                 }
-                let comm: Vec<u8> = words[3..7].iter().flat_map(|w| w.to_le_bytes()).collect();
-                self.told(words[0], words[1], state, &comm);
+                self.told_by(words);
             }
             event::SWITCH => {
                 if task.exits {

@@ -11,8 +11,9 @@ use postprocess::id::Pid;
 use postprocess::sink::chrome::{self as json, CPUS};
 use postprocess::sink::perfetto::{self as proto, message};
 use postprocess::sink::track::{Draw, Drawing, LeftOut, AWAKE};
+use postprocess::source::events::read;
 use postprocess::span::limit::SpanLimit;
-use postprocess::span::{Meta, Spans};
+use postprocess::span::{build, Meta, Spans};
 use prost::Message;
 use serde_json::Value;
 
@@ -26,6 +27,14 @@ pub const SAMPLES: [&str; 4] = ["pipeline", "convoy", "disk", "redis"];
 pub fn sample(name: &str) -> Spans {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name).with_extension("trace");
     spans_of_raw(&std::fs::read(path).expect(name), SpanLimit::new(usize::MAX)).expect(name).0
+}
+
+/// The spans of a trace with one of everything that is drawn, or two: `made.txt` has its events.
+///
+/// # Panics
+/// Never.
+pub fn made() -> Spans {
+    build(read(&include_bytes!("made.txt")[..]).expect("memory can be read")).0
 }
 
 /// Makes what draws into a vector.
@@ -106,6 +115,8 @@ pub struct Drawn {
     pub idles: usize,
     /// Frequencies.
     pub frequencies: usize,
+    /// What programs count: process, name, when and how much.
+    pub values: Vec<(u32, String, i64, i64)>,
     /// Threads that lost their CPU: which, when, and in which state.
     pub states: Vec<(u32, i64, i64)>,
 }
@@ -202,6 +213,14 @@ impl Drawn {
                     lanes.insert((kind.clone(), uuid));
                     *told.beside.entry(kind).or_default().entry(name.expect("a name")).or_default() += 1;
                 }
+                (Some(4), _) => {
+                    let of = track.parent_uuid.and_then(|parent| tracks.get(&parent)?.process.as_ref()?.pid);
+                    let value = of.and_then(|process| Some((process as u32, event.counter_value?)));
+                    if let Some((process, value)) = value {
+                        assert!(track.counter.is_some(), "a value on a track of no counter");
+                        told.values.push((process, track.name.clone().expect("a name"), at, value));
+                    }
+                }
                 (Some(3), _) => {
                     sent.extend(event.flow_ids.iter().copied());
                     arrived.extend(event.terminating_flow_ids.iter().copied());
@@ -252,6 +271,10 @@ impl Drawn {
                 "i" => *told.instants.entry(name()).or_default() += 1,
                 "s" => assert!(sent.insert(number("id"))),
                 "f" => assert!(arrived.insert(number("id"))),
+                "C" if pid < CPUS => {
+                    let value = event["args"]["value"].as_i64().expect("a value");
+                    told.values.push((pid as u32, name(), at, value));
+                }
                 "C" => {
                     let awake = event["args"]["value"].as_i64() == Some(AWAKE);
                     told.idles += usize::from(name().ends_with("idle state") && !awake);

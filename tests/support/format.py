@@ -112,12 +112,19 @@ class Trace:
             at += 12 + length
 
     def read_program(self, payload):
-        serial, _, count = struct.unpack_from("<III", payload)
+        serial, _, count, layout = struct.unpack_from("<4I", payload)
         area = payload[48 + 32 * count:]
+        names, words, at = {}, [], 0
         for n in range(count):
             offset, size, tid, kind, _, tsc = struct.unpack_from("<4I2Q", payload, 48 + 32 * n)
+            part = area[at:at + size] if layout else area[offset:offset + size]
+            at += size
             if kind == 0:
-                self.grants.append((serial, tid, tsc, area, struct.unpack_from(f"<{size // 8}Q", area, offset)))
+                words.append((tid, tsc, struct.unpack_from(f"<{size // 8}Q", part)))
+            else:
+                names[offset] = part
+        names = names if layout else {0: area}
+        self.grants += [(serial, tid, tsc, names, numbers) for tid, tsc, numbers in words]
 
     def read_block(self, data):
         if len(data) < BLOCK or checksum(data, 108) != struct.unpack_from("<I", data, 108)[0] or data[4:20] != self.uuid:
@@ -175,8 +182,8 @@ def entries(trace, cpu, blocks):
             if number == FULL_TIME:
                 now = words[n + 1] | words[n + 2] << 32
             elif number != NOP:
-                now = max(now, last - ahead)
-                last = now + ahead
+                # Held until the counter has caught up with it.
+                last = max(now + ahead, last)
                 following = words[n + 1 + arguments:n + 3 + arguments]
                 if number == TASK and len(following) == 2 and (following[0] & 0xFFF, following[1]) == (SWITCH, words[n + 1]):
                     trace.runs_next.add((cpu, last))
@@ -220,7 +227,12 @@ def fields(schema, words):
     return said + ([f"...={len(data) // 8}"] if data else [])
 
 
-def recorded(trace, program, tid, now, area, words):
+def name_at(names, at):
+    """What is at this place of an area of which these parts are known, from there on."""
+    return next((part[at - start:] for start, part in names.items() if start <= at < start + len(part)), b"")
+
+
+def recorded(trace, program, tid, now, names, words):
     """What a thread recorded in a grant: number -3, with (program, thread, kind, number of the name, value, name, what
     its fields say) for words."""
     n = 0
@@ -236,8 +248,9 @@ def recorded(trace, program, tid, now, area, words):
         elif kind in (1, 2) or kind == 3 and payload == 0 or kind in (4, 6) and payload == 1 or kind == 5 and payload:
             now += max(signed((word - now) & 0xFFFFFFFF, 32), 0)
             if trace.start[0] <= now <= trace.stop[0]:
-                length = int.from_bytes(area[8 * name:8 * name + 2], "little")
-                text = area[8 * name + 2:8 * name + 2 + length] if 0 < length < 1023 else b""
+                area = name_at(names, 8 * name)
+                length = int.from_bytes(area[:2], "little")
+                text = area[2:2 + length] if 0 < length < 1023 else b""
                 text, *schema = text.removesuffix(b"\0").split(b"\0")
                 value = values[0] if kind in (4, 5, 6) else 0
                 said = fields(schema, values[kind == 5:]) if kind in (1, 2, 5) else []

@@ -28,19 +28,23 @@ use postprocess::time::Time;
 use postprocess::why::carry::carried;
 use postprocess::{frame, sink, source};
 
+use crate::draw::{drawn, made, perfetto};
 use crate::original::{self, rich};
-use crate::{busy, sign, TraceBuilder};
+use crate::{busy, program, sign, TraceBuilder};
 
 /// A reader: its name, what must hold of any input, inputs to begin with.
 pub type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
 /// All readers.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 8] = [
     ("raw", |packed| raw_file(&unpacked(packed)), || raw_files().iter().map(|f| self::packed(f)).collect()),
     ("original", |packed| raw_file(&unpacked_original(packed)), original_files),
     ("text", text, || raw_files().iter().map(|f| written(&decoded(f))).collect()),
     ("json", spans, || raw_files().iter().map(|f| as_json(f)).collect()),
+    ("programs", |packed| raw_file(&program::unpacked(packed)), || vec![program::packed(&program::honest())]),
     ("frames", |packed| frames(&unpacked_frames(packed)), all_frames),
+    ("tracepoints", recording, tracepoints),
+    ("perfetto", recording, || vec![drawn(&made(), perfetto).0]),
 ];
 
 /// The reader of this name.
@@ -89,6 +93,16 @@ pub fn text(bytes: &[u8]) {
     let events = read(&mut &bytes[..]).expect("memory can be read");
     let lines = bytes.iter().filter(|&&c| c == b'\n').count() + 1;
     assert!(events.events.len() <= lines && events.meta.quality.len() <= lines + 1);
+    sound(events);
+}
+
+/// A recording of others is read to sound spans, in memory that its size bounds.
+pub fn recording(bytes: &[u8]) {
+    let events = read(&mut &bytes[..]).expect("memory can be read");
+    // The names of all calls and interrupts are events, too.
+    let happened = events.events.iter().filter(|e| e.what.is_event()).count();
+    assert!(happened <= bytes.len(), "{happened} events of {} bytes", bytes.len());
+    assert!(events.meta.quality.len() <= bytes.len() + 1);
     sound(events);
 }
 
@@ -227,6 +241,38 @@ fn raw_files() -> Vec<Vec<u8>> {
         &[3],
     );
     vec![busy(2, 150, 3).bytes(), counted.bytes(), lossy.bytes()]
+}
+
+/// Lines of ftrace's and of perf's.
+fn tracepoints() -> Vec<Vec<u8>> {
+    let ftrace = [
+        "# tracer: nop",
+        "# entries-in-buffer/entries-written: 9/12   #P:2",
+        "  a b-7   (      7) [000] d..2.   1.000000: sys_enter: NR 0 (3, 7f, 0, 0, 0, 0)",
+        "  a b-7   (      7) [000] d..2.   1.000004: tracing_mark_write: trace:4bf9",
+        "  a b-7   (      7) [000] d..2.   1.000010: sched_switch: prev_comm=a b prev_pid=7 prev_prio=120 prev_state=S \
+         ==> next_comm=c next_pid=8 next_prio=120",
+        "    c-8   (      8) [000] d.h..   1.000020: irq_handler_entry: irq=25 name=virtio2",
+        "    c-8   (      8) [000] d.h..   1.000030: irq_handler_exit: irq=25 ret=handled",
+        "CPU:1 [LOST 12 EVENTS]",
+        "<idle>-0  (-------) [001] d.s..   1.000040: softirq_entry: vec=1 [action=TIMER]",
+        "<idle>-0  (-------) [001] d.s..   1.000050: sched_waking: comm=a b pid=7 prio=120 target_cpu=000",
+        "<idle>-0  (-------) [001] d.s..   1.000060: softirq_exit: vec=1 [action=TIMER]",
+        "<idle>-0  (-------) [001] d....   1.000070: cpu_frequency: state=2600000 cpu_id=1",
+    ];
+    let perf = [
+        "# ========",
+        "# hostname : box",
+        "# os release : 6.1.0",
+        "# ========",
+        "  perf   260 [000]    43.502831093:   irq_vectors:reschedule_entry: vector=253",
+        "  perf   260 [000]    43.502853843:    irq_vectors:reschedule_exit: vector=253",
+        "  true   309/310 [001]    43.503000000:  raw_syscalls:sys_exit: NR 3 = -11",
+        "  true   309/310 [001]    43.503122231:  exceptions:page_fault_user: address=0x5 ip=0x7f error_code=0x4",
+        "  true   309/310 [001]    43.503200000:  ipi:ipi_send_cpumask: cpumask=0,1 callsite=0xff callback=0x0",
+        "  true   309/310 [001]    43.503300000:  PERF_RECORD_LOST lost 7",
+    ];
+    [&ftrace[..], &perf].map(|lines| lines.join("\n").into_bytes()).to_vec()
 }
 
 fn original_files() -> Vec<Vec<u8>> {

@@ -12,6 +12,7 @@
 
 pub mod number;
 pub mod program;
+pub mod musl;
 pub mod repeat;
 pub mod original;
 pub mod chromium;
@@ -220,6 +221,13 @@ impl Recorder {
     /// Lets blocks end after this many words, header included.
     pub fn small_blocks(&mut self, words: usize) -> &mut Self {
         self.capacity = words.clamp(HEADER_WORDS + event::ENTRY_WORDS_MAX, block::WORDS);
+        self
+    }
+
+    /// Lets the first block, which is still empty, begin `counts` after the start.
+    pub fn begins(&mut self, counts: u64) -> &mut Self {
+        self.at = START + counts;
+        self.begin();
         self
     }
 

@@ -45,6 +45,19 @@ test("a call is shown with its argument, and its value as what it means", () => 
   assert.equal(call("openat", { arg: 0xff9c, ret: 5 }), "openat(AT_FDCWD)=5");
   assert.equal(call("mmap", { ret: 0x7000 }), "mmap()=0x...00007000");
   assert.equal(call("brk", { ret: -4096 }), "brk()=0x...fffff000");
+  // Of an address passed, the low bits are known.
+  assert.deepEqual([call("futex", { arg: 0x48, ret: 0 }), call("mmap", { arg: 0, ret: 0x7000 }), call("open", { arg: 0x12345, ret: 3 })], ["futex(0x...0048)=0", "mmap(0x...0000)=0x...00007000", "open(0x...12345)=3"]);
+});
+
+test("a thread is called by its last name, and has its earlier ones beside that", () => {
+  const user = (start, pid, name) => ({ start, dur: 5, event: EVENT.USER + pid, cpu: 0, pid, name });
+  const label = (pid, name) => ({ start: 0, dur: 1, event: EVENT.ROW_LABEL, cpu: 0, pid, name });
+  const { threads, earlier } = storeOf([
+    user(0, 7, "bash.7"), label(7, "bash+redis.7"), user(5, 7, "redis.7"), user(10, 8, "make.8"), label(8, "make+g++.8"), user(15, 8, "g++.8"),
+    user(20, 9, "a+b.9"), label(10, "sh+ls.10"), label(11, "sh+g++.11"), label(12, "x+y+z.12"), user(25, 12, "y+z.12"),
+  ]);
+  assert.deepEqual([...threads], [[7, "redis.7"], [8, "g++.8"], [9, "a+b.9"], [10, "ls.10"], [11, "g++.11"], [12, "y+z.12"]]);
+  assert.deepEqual([...earlier], [[7, "bash"], [8, "make"], [10, "sh"], [11, "sh"], [12, "x"]]);
 });
 
 test("errors have the names of the traced machine, and of 16 bits those that are errors", () => {

@@ -44,7 +44,7 @@ test("rows stand in the order asked for, and those that are alike by number", ()
   const { store, threads } = groupsOf([
     wait(0, 90, 2), wait(0, 5, 30), user(10, 20, 9, "B"), user(30, 5, 30, "b"), user(40, 50, 4, "c"), user(90, 20, 9, "B"), user(110, 5, 7, "b"),
   ]);
-  const by = (order, t0 = 0, t1 = 200) => orderOf(store, threads, order, () => ({ t0, t1 })).map((row) => threads.keys[row]);
+  const by = (order, t0 = 0, t1 = 200) => orderOf(store, threads, order, () => ({ t0, t1 }), threads).map((row) => threads.keys[row]);
   assert.deepEqual(by("number"), [2, 4, 7, 9, 30]);
   assert.deepEqual(by("CPU time"), [4, 9, 7, 30, 2]);
   assert.deepEqual(by("CPU time", 25, 45), [4, 9, 30, 2, 7]);

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
 import { GROUPINGS, Pivot } from "../../postprocess/viewer/data/pivot.js";
 import { EVENT, FLAG } from "../../postprocess/viewer/data/tables.js";
-import { storeOf } from "./support/store.mjs";
+import { numbersFrom, storeOf } from "./support/store.mjs";
 
 /** By name, instructions per cycle and misses, of spans that have counted them by this code. */
 function counted(flags) {
@@ -51,4 +51,53 @@ test("threads of a process are one group, whose calls have the sum of their own 
   });
   assert.deepEqual(of, [["pid.7", "pid:7,8", 2, 310, 130], ["pid.9", "pid:9", 1, 30, 30]]);
   assert.equal(pivot.all.own, 160);
+});
+
+test("a group comes to what its spans come to", () => {
+  const number = numbersFrom(7);
+  const spans = Array.from({ length: 20000 }, (_, k) => ({
+    start: 10 * k, dur: 2 ** number(34) + number(100), name: `call${number(9)}`, cpu: number(4), pid: number(5), event: EVENT.SYSCALL,
+  }));
+  const store = storeOf(spans);
+  const groupings = ["name", "cpu"].map((wanted) => GROUPINGS.find(([id]) => id === wanted)[2](store));
+  // Not all spans, and not those at the beginning.
+  const ids = Uint32Array.from({ length: 15000 }, (_, k) => 5000 + k);
+  const same = ({ count, sum, shortest, longest, quantile }, durations, group) => {
+    durations.sort((a, b) => a - b);
+    const all = durations.reduce((total, dur) => total + dur, 0);
+    assert.deepEqual([count, sum, shortest, longest], [durations.length, all, durations[0], durations.at(-1)]);
+    for (const part of [0.5, 0.9, 0.99]) {
+      const exact = durations[Math.ceil(part * durations.length) - 1];
+      const found = quantile.call(group, part);
+      assert.ok(Math.abs(found - exact) <= 0.016 * exact + 1, `${part}: ${found}, not ${exact}`);
+    }
+  };
+  // In either order, as the one with more groups is the second or the first.
+  for (const by of [groupings, groupings.toReversed()]) {
+    const pivot = new Pivot(store, ids, by);
+    assert.equal(pivot.groups.length, 9 * 4);
+    // Some steps are counted first, as a table does for the lines that it shows.
+    pivot.countSteps(pivot.groups.slice(3, 7));
+    for (const [at, group] of pivot.groups.entries()) {
+      const texts = by.map((grouping, which) => grouping.text(pivot.numberOf(at, which)));
+      same(group, spans.slice(5000).filter(({ name, cpu }) => texts.includes(name) && texts.includes(`CPU ${cpu}`)).map(({ dur }) => dur), group);
+    }
+    same(pivot.all, spans.slice(5000).map(({ dur }) => dur), pivot.all);
+  }
+  const { all, groups } = new Pivot(store, ids, []);
+  assert.equal(groups.length, 0);
+  same(all, spans.slice(5000).map(({ dur }) => dur), all);
+});
+
+test("groups that are too many are one", () => {
+  const spans = Array.from({ length: 20000 }, (_, k) => ({ start: 10 * k, dur: 1 + k, name: `call${k >> 1}`, cpu: k & 1, pid: 1, event: EVENT.SYSCALL }));
+  const store = storeOf(spans);
+  const by = ["name", "cpu"].map((wanted) => GROUPINGS.find(([id]) => id === wanted)[2](store));
+  const pivot = new Pivot(store, Uint32Array.from(spans, (_, i) => i), by);
+  assert.equal(pivot.groups.length, 16385);
+  const [known, others] = pivot.groups.slice(-2);
+  assert.deepEqual([known.count, known.shortest, by[0].text(pivot.numberOf(16383, 0))], [1, 16384, "call8191"]);
+  const { count, sum, shortest, longest } = others;
+  assert.deepEqual([count, shortest, longest, sum], [20000 - 16384, 16385, 20000, ((16385 + 20000) * (20000 - 16384)) / 2]);
+  assert.deepEqual([0, 1].map((which) => pivot.numberOf(16384, which)), [-1, -1]);
 });

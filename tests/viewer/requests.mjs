@@ -9,6 +9,12 @@ import { numbersFrom } from "./support/store.mjs";
 
 const CAUSES = Array.from({ length: 12 }, (_, k) => ({ kind: k % 3 === 0 ? "queue" : "user", text: k % 3 === 0 ? ["waiting for ", `program ${k}`, ", busy"] : [`cause ${k}`] }));
 
+/** What they are compared by. */
+const RULES = {
+  excessMin: 0.2, timeMin: 20000, shareMin: 0.1, worth: 0.02, causes: 10, lookedAt: 500, names: 3, ofCpus: ["queue"], often: [1.5, 1, 2],
+  pace: { unit: "instructions per cycle", scale: 16, cost: 0, other: 0.9 },
+};
+
 /** Requests of two threads, `under` of which are under way at a time; each part of their paths has a cause by chance. */
 function made(n, under, seed) {
   const number = numbersFrom(seed);
@@ -45,7 +51,7 @@ function made(n, under, seed) {
   // A search through all spans for each part is for few.
   const spans = n > 1000 ? { start: [], cpu: [], cpus: [] } : stepped(columns);
   columns.steps ??= columns.length.map(() => 0);
-  return new Requests({ asked: "some", causes: CAUSES, threads, sides: null, apart: false, columns: [] }, Object.fromEntries(Object.entries(columns).map(([field, values]) => [field, Float64Array.from(values)])), spans);
+  return new Requests({ asked: "some", causes: CAUSES, threads, sides: null, apart: false, unfinished: 0, rules: RULES, columns: [] }, Object.fromEntries(Object.entries(columns).map(([field, values]) => [field, Float64Array.from(values)])), spans);
 }
 
 /** Lets parts on CPU 1 end with the start of a span, in columns; the rest says how long it is. The spans, of several CPUs. */

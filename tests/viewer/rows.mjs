@@ -4,16 +4,22 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
-import { buildGroups, foldedThreads } from "../../postprocess/viewer/data/groups.js";
+import { buildGroups, foldedThreads, foldsOf } from "../../postprocess/viewer/data/groups.js";
+import { orderOf } from "../../postprocess/viewer/data/order.js";
 import { GROUPINGS } from "../../postprocess/viewer/data/pivot.js";
 import { Durations, minOfStep, Pivot, stepOf } from "../../postprocess/viewer/data/pivot.js";
 import { IntervalIndex } from "../../postprocess/viewer/data/intervals.js";
-import { firstInLane, indexByKind, indexByRow, laneOf, runsIn, seekStart } from "../../postprocess/viewer/data/rows.js";
+import { firstInLane, indexByKind, indexByRow, laneOf, putInstantsFirst, runsIn, seekStart } from "../../postprocess/viewer/data/rows.js";
+import { NOTHING, Search } from "../../postprocess/viewer/data/search.js";
 import { roomOfBars } from "../../postprocess/viewer/draw/bars.js";
 import { EVENT, Kind } from "../../postprocess/viewer/data/tables.js";
 import { mostTime, Totals } from "../../postprocess/viewer/data/totals.js";
 import { Summary, SummaryTree } from "../../postprocess/viewer/data/tree.js";
+import { View } from "../../postprocess/viewer/view/view.js";
 import { numbersFrom, storeOf } from "./support/store.mjs";
+
+/** A search of nothing. */
+const ALL = { shows: () => true, finds: () => true };
 
 /** A row of spans that follow each other: idle, user, system call, interrupt. */
 function rowOf(n, seed) {
@@ -87,6 +93,31 @@ test("seeking finds the first span that starts at a time, and the first that end
   }
 });
 
+test("spans of no length come before longer ones that start with them, be they few or many", () => {
+  const number = numbersFrom(8);
+  for (const every of [3, 500]) {
+    let time = 0;
+    const spans = Array.from({ length: 4000 }, (_, k) => {
+      const dur = k % every === 0 ? 0 : 1 + number(20);
+      const span = { start: time, dur, event: EVENT.SYSCALL, pid: Math.floor(k / 100) % 2 };
+      // One after the other, but that some of no length start with the one before.
+      if (k % every !== every - 1) time += dur;
+      return span;
+    });
+    const store = storeOf(spans.sort((a, b) => a.start - b.start || b.dur - a.dur));
+    const index = indexByRow(2, Int32Array.from(store.pid));
+    const before = index.ids.slice();
+    putInstantsFirst(store, index);
+    assert.notDeepEqual(index.ids, before);
+    assert.deepEqual([...index.ids].sort((a, b) => a - b), [...before].sort((a, b) => a - b));
+    for (let k = 1; k < store.n; k++) {
+      const [one, next] = [index.ids[k - 1], index.ids[k]];
+      if (k === index.first[1] || store.start[one] !== store.start[next]) continue;
+      assert.ok(store.dur[one] === 0 || store.dur[next] > 0, `${every}: ${store.dur[one]} before ${store.dur[next]}`);
+    }
+  }
+});
+
 test("something runs on a row if any of its execution lies in a range, overlapping or not", () => {
   const number = numbersFrom(6);
   const spans = Array.from({ length: 60 }, (_, k) => ({ start: k * 20, dur: 1 + number(20), event: EVENT.SYSCALL, pid: number(3) }));
@@ -154,7 +185,7 @@ test("a range holds the parts of spans inside it, by name, CPU, thread and wait"
   ]);
   const groups = buildGroups(store, indexByKind(store));
   const calls = wholeCalls(store);
-  const totals = new Totals(store, groups, { shows: () => true, calls }, 90, 150);
+  const totals = new Totals(store, groups, { ...ALL, calls }, 90, 150);
   const times = (sums, parts) => mostTime(sums).map((sum) => [sum.key, ...parts.map((part) => sum[part])]);
   const [a, wait, read, idle] = [...store.name];
   assert.deepEqual(times(totals.names, ["user", "kernel", "idle"]), [[read, 0, 40, 0], [a, 10, 0, 0], [idle, 0, 0, 10]]);
@@ -162,7 +193,7 @@ test("a range holds the parts of spans inside it, by name, CPU, thread and wait"
   assert.deepEqual(times(totals.threads, ["user", "kernel", "wait"]), [[8, 0, 0, 60], [7, 10, 40, 0]]);
   assert.deepEqual(times(totals.waits, ["wait", "count"]), [[wait, 60, 1]]);
   assert.deepEqual([totals.longest, totals.longestWaits].map((all) => all.map(({ i }) => i)), [[2, 0], [1]]);
-  assert.deepEqual(times(new Totals(store, groups, { shows: (i) => i === 2, calls }, 90, 150).names, ["kernel"]), [[read, 40]]);
+  assert.deepEqual(times(new Totals(store, groups, { ...ALL, shows: (i) => i === 2, calls }, 90, 150).names, ["kernel"]), [[read, 40]]);
 });
 
 test("a range counts calls, however many pieces of them it has, and none that is over", () => {
@@ -170,15 +201,36 @@ test("a range counts calls, however many pieces of them it has, and none that is
   const timer = (start, pid) => ({ start, dur: 10, event: EVENT.IRQ, cpu: pid, pid, name: "timer" });
   const store = storeOf([call(0, 50, 7, 1), call(60, 40, 7), call(90, 20, 8, 5), timer(100, 7), call(110, 20, 7), timer(130, 7), call(140, 20, 7, 1), call(160, 20, 7, 1)]);
   const groups = buildGroups(store, indexByKind(store));
-  const counts = (from, to, shows = () => true) => {
-    const { names } = new Totals(store, groups, { shows, calls: wholeCalls(store) }, from, to);
+  const search = new Search(store, { active: false });
+  const counts = (from, to, pattern = "") => {
+    search.find({ ...NOTHING, pattern });
+    const { names } = new Totals(store, groups, search, from, to);
     return Object.fromEntries([...names.values()].map(({ key, count }) => [store.names[key], count]));
   };
   assert.deepEqual(counts(55, 155), { read: 2, timer: 2 });
   assert.deepEqual(counts(0, 200), { read: 4, timer: 2 });
-  assert.deepEqual(counts(0, 200, (i) => store.pid[i] === store.pid[2]), { read: 1 });
+  assert.deepEqual(counts(0, 200, "pid:8"), { read: 1 });
+  // Their own time is what lies in the range of pieces, their total what lies there of them as wholes.
+  const { names } = new Totals(store, groups, search, 65, 155);
+  assert.deepEqual([...names.values()].map(({ kernel, whole }) => [kernel, whole]), [[20, 20]]);
+  search.find(NOTHING);
+  assert.deepEqual([...new Totals(store, groups, search, 65, 155).names.values()].map(({ kernel, whole }) => [kernel, whole]), [[35 + 20 + 20 + 15, 90 + 20], [20, 20]]);
   // One is interrupted all the while, but not over.
   assert.deepEqual(counts(100, 108), { read: 2, timer: 1 });
+});
+
+test("a range counts interrupts as wholes, also those of idle CPUs that are longer than it", () => {
+  const on = (start, dur, event, name) => ({ start, dur, event, cpu: 0, pid: 0, name });
+  const timer = (start, dur) => on(start, dur, EVENT.IRQ, "timer");
+  const store = storeOf([on(0, 10, EVENT.USER, "-idle-"), timer(10, 20), on(30, 10, EVENT.SOFTIRQ, "BH:rcu"), timer(40, 20), on(60, 10, EVENT.USER, "-idle-"), timer(70, 5)]);
+  const groups = buildGroups(store, indexByKind(store));
+  const of = (from, to) => {
+    const { names, longest } = new Totals(store, groups, { ...ALL, calls: wholeCalls(store) }, from, to);
+    const timers = [...names.values()].filter(({ key }) => store.names[key] === "timer").map(({ count, kernel }) => [count, kernel]);
+    return [timers, longest.map(({ i, inside, length }) => [i, inside, length])];
+  };
+  assert.deepEqual(of(0, 100), [[[2, 45]], [[1, 50, 50], [2, 10, 10], [5, 5, 5]]]);
+  assert.deepEqual(of(15, 55), [[[1, 30]], [[1, 40, 50], [2, 10, 10]]]);
 });
 
 test("the longest of a range are whole calls that ran in it, by their part inside", () => {
@@ -187,7 +239,7 @@ test("the longest of a range are whole calls that ran in it, by their part insid
   // Of pid 5 two pieces, of pid 6 two that lie around all the rest, and user code that is longer than any piece.
   const store = storeOf([call(0, 10, 6), call(10, 10, 5), user(20, 30, 7), call(50, 5, 5, 1), call(60, 10, 7, 2), call(90, 10, 6, 3)]);
   const groups = buildGroups(store, indexByKind(store));
-  const longest = (from, to) => new Totals(store, groups, { shows: () => true, calls: wholeCalls(store) }, from, to).longest.map(({ i, inside, length }) => [i, inside, length]);
+  const longest = (from, to) => new Totals(store, groups, { ...ALL, calls: wholeCalls(store) }, from, to).longest.map(({ i, inside, length }) => [i, inside, length]);
   assert.deepEqual(longest(0, 100), [[0, 100, 100], [1, 45, 45], [2, 30, 30], [4, 10, 10]]);
   assert.deepEqual(longest(12, 65), [[1, 43, 45], [2, 30, 30], [4, 5, 10]], "what slept in a call all the while did not run in the range");
 });
@@ -222,12 +274,39 @@ test("folded, each process has a row for its threads, and kernel threads have on
     { start: 80, dur: 5, event: EVENT.WAKEUP_ARC, cpu: 0, pid: 7, ret: 8 },
   ], { processes: { 8: 7 } });
   const [, threads] = buildGroups(store, indexByKind(store));
-  const folded = foldedThreads(store, threads);
+  const folded = foldedThreads(store, threads, "process");
   assert.deepEqual(folded.labels, ["a.7 (2)", "b.9", "kernel threads (2)"]);
   assert.deepEqual([[...folded.exec.first], [...folded.exec.ids]], [[0, 2, 3, 5], [0, 1, 4, 2, 3]]);
   // Waits of several threads would hide each other.
   assert.deepEqual([...folded.waits.ids], [5]);
   assert.deepEqual([7, 8].map((i) => [folded.rowOf(i), folded.targetRow(i)]), [[0, 1], [0, 0]]);
+});
+
+test("kernel threads alone can have one row together, and rows of several threads an order", () => {
+  const user = (start, dur, pid) => ({ start, dur, event: EVENT.USER + pid, cpu: pid % 4, pid, name: `${pid === 9 ? "a" : "b"}.${pid}` });
+  const kernel = (start, dur, pid) => ({ start, dur, event: EVENT.KERNEL + pid, cpu: pid % 4, pid, name: `kworker.${pid}` });
+  const store = storeOf([user(0, 50, 7), kernel(5, 40, 3), user(10, 50, 8), user(40, 9, 9), kernel(45, 55, 4), user(60, 30, 7), user(110, 500, 9)], { processes: { 8: 7 } });
+  const groups = buildGroups(store, indexByKind(store));
+  const [, threads] = groups;
+  const order = (fold, by, t0 = 0, t1 = 100) => {
+    const folded = foldedThreads(store, threads, fold);
+    return orderOf(store, folded, by, () => ({ t0, t1 }), threads).map((row) => folded.labels[row]);
+  };
+  assert.deepEqual(order("kernel threads", "number"), ["b.7", "b.8", "a.9", "kernel threads (2)"]);
+  assert.deepEqual(order("kernel threads", "CPU time"), ["kernel threads (2)", "b.7", "b.8", "a.9"]);
+  // What overlaps in a row, and reaches over an end of the range, counts with all its parts inside.
+  assert.deepEqual(order("process", "CPU time"), ["b.7 (2)", "kernel threads (2)", "a.9"]);
+  assert.deepEqual(order("process", "CPU time", 42, 44), ["b.7 (2)", "a.9", "kernel threads (2)"]);
+  assert.deepEqual([order("process", "first run"), order("process", "name")], [["b.7 (2)", "kernel threads (2)", "a.9"], ["a.9", "b.7 (2)", "kernel threads (2)"]]);
+  assert.deepEqual(foldsOf(store), ["kernel threads", "process"]);
+  // Folded rows stand in that order in the picture.
+  const view = new View(store, groups[0].exec);
+  [view.width, view.height, view.orderedBy] = [1000, 700, "CPU time"];
+  threads.hidden = true;
+  groups.splice(2, 0, foldedThreads(store, threads, "kernel threads"));
+  view.order(groups);
+  view.layOut(groups);
+  assert.deepEqual(view.items.filter((item) => item.group === groups[2] && item.row >= 0).map((item) => groups[2].labels[item.row]), ["a.9", "kernel threads (2)", "b.7", "b.8"]);
 });
 
 test("by control group, each has a row for its threads, as have those of which none is known", () => {
@@ -253,4 +332,23 @@ test("parts that any thread may end lie on a row of their name, stacked where th
   ]);
   const parts = buildGroups(store, indexByKind(store)).find((group) => group.name === "RES");
   assert.deepEqual([parts.keys.length, [...parts.bars.ids], [...parts.level]], [1, [1, 2, 3], [0, 1, 0]]);
+});
+
+test("a task has a row with its life, its polls on whichever thread, and the times in which it waited for one", () => {
+  const part = (start, dur, event, pid, name) => ({ start, dur, event: EVENT[event], pid, name });
+  const store = storeOf([
+    { start: 0, dur: 100, event: EVENT.USER + 7, cpu: 0, pid: 7, name: "a.7" },
+    part(10, 80, "PROGRAM_ASYNC_BEGIN", 7, "answer(id=1)"),
+    part(11, 9, "PROGRAM_ASYNC_BEGIN", 7, "answer.ready(id=1)"),
+    part(20, 10, "PROGRAM_BEGIN", 7, "answer(task=1)"),
+    part(22, 60, "PROGRAM_ASYNC_BEGIN", 8, "answer(id=2)"),
+    part(23, 10, "PROGRAM_BEGIN", 8, "answer(task=2)"),
+    part(40, 10, "PROGRAM_BEGIN", 8, "answer(task=1)"),
+    part(60, 10, "PROGRAM_BEGIN", 8, "other(task=1)"),
+    part(70, 10, "PROGRAM_ASYNC_BEGIN", 8, "other.ready(id=1)"),
+  ], { processes: { 8: 7 } });
+  const rows = buildGroups(store, indexByKind(store)).find((group) => group.name === "RES");
+  assert.deepEqual(rows.labels, ["task answer 1", "task answer 2", "task other 1"]);
+  assert.deepEqual([[...rows.bars.ids], [...rows.bars.first]], [[1, 2, 3, 6, 4, 5, 8], [0, 4, 6, 7]]);
+  assert.deepEqual([...rows.level], [0, 1, 1, 1, 0, 1, 0]);
 });

@@ -50,6 +50,24 @@ test("durations bound what is found", () => {
   assert.deepEqual(found({ ...NOTHING }), []);
 });
 
+test("durations bound calls as wholes, of which any piece is found", () => {
+  const piece = (start, dur, ret) => ({ start, dur, event: EVENT.SYSCALL, cpu: 0, pid: 7, name: "read", arg: 3, ret });
+  const timer = { start: 10, dur: 5, event: EVENT.IRQ, cpu: 0, pid: 7, name: "timer" };
+  const search = new Search(storeOf([piece(0, 10), timer, piece(15, 20, 1), piece(40, 12, 2)]), { active: false });
+  const ids = (more) => {
+    search.find({ ...NOTHING, ...more });
+    for (let i = 0; i < 4; i++) assert.equal(search.matches(i), search.ids.includes(i));
+    return [...search.ids];
+  };
+  assert.deepEqual([ids({ pattern: "read", min: "300 ns" }), ids({ pattern: "read", max: "300 ns" }), ids({ max: "50 ns" })], [[0, 2], [3], [1]]);
+  search.find({ ...NOTHING, pattern: "read", min: "300 ns" });
+  assert.equal(search.text({ t0: 0, t1: 100 }), "Matches: 1 call (2 pieces), total 350 ns, own time 300 ns [350 ns..350 ns]");
+  search.find({ ...NOTHING, pattern: "timer|read" });
+  assert.match(search.text({ t0: 0, t1: 100 }), /^Matches: 2 calls and 1 interrupt \(4 pieces\), total 520 ns, own time 470 ns /);
+  search.step(1, 12);
+  assert.match(search.text({ t0: 0, t1: 40 }), /^Matches: 2 calls and 1 interrupt \(at 3 of 4 pieces\), .*; 2 start in sight, 400 ns$/);
+});
+
 test("what is wrong is said", () => {
   const wrong = (pattern) => readSelectors(STORE, pattern).error;
   assert.match(wrong("color:red"), /no selector color:/);
@@ -81,7 +99,7 @@ test("the next match comes after the one before, round the end", () => {
   const search = new Search(STORE, { active: false });
   search.find({ ...NOTHING, pattern: "read" });
   assert.deepEqual([search.step(1, 35), search.step(1, 35), search.step(1, 35), search.step(-1, 0)], [5, 2, 5, 2]);
-  assert.deepEqual([search.total, search.things], [25, { pieces: 2, calls: 2, shortest: 5, longest: 20 }]);
+  assert.match(search.text({ t0: 0, t1: 1e3 }), /^Matches: 1 of 2 calls, total 250 ns \[50 ns\.\.200 ns\]$/);
 });
 
 test("a field of what programs record is looked for by its value", () => {

@@ -12,7 +12,7 @@ use kutrace_format::file::{Header, NameKind};
 use postprocess::raw::block::{self, Block, Expected};
 use postprocess::raw::counter::Counting;
 use postprocess::raw::file;
-use postprocess::raw::stream::{Item, Stream};
+use postprocess::raw::stream::{Item, Opening, Stream};
 
 /// Byte offset in a block of the count that a counting module keeps.
 const EVENTS_AT: usize = offset_of!(kutrace_format::abi::block::Header, events);
@@ -84,7 +84,7 @@ impl Blocks {
 /// The calls of hooks that led to the entries of a block, and the first and the last of these: a folded system call is
 /// two, and a task that is named right before the switch to it is one with the switch.
 fn calls(block: Block) -> (u64, Option<(u16, u16)>) {
-    let mut stream = Stream::new(block.cpu, vec![block], block.begin, true);
+    let mut stream = Stream::new(block.cpu, vec![block], block.begin, Opening::Wrapped);
     let (mut calls, mut named, mut ends) = (0, None, None);
     for timed in &mut stream {
         let Item::Entry(number, words, _) = timed.item else { continue };
@@ -106,7 +106,7 @@ fn calls(block: Block) -> (u64, Option<(u16, u16)>) {
 
 fn vectors_of(block: Block) -> Vec<(u64, u32, u32, String)> {
     let mut vectors = Vec::new();
-    for timed in &mut Stream::new(block.cpu, vec![block], block.begin, true) {
+    for timed in &mut Stream::new(block.cpu, vec![block], block.begin, Opening::Wrapped) {
         let Item::Entry(number, words, _) = timed.item else { continue };
         if let Some(Event::Name { kind: NAME_VECTOR, number, text }) = Event::read(number, words) {
             let text = text.iter().take_while(|byte| **byte != 0).map(|&byte| byte as char).collect();

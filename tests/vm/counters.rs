@@ -89,6 +89,8 @@ fn counters_say_what_was_counted() {
         for word in goipc gollc; do
             kutrace_control $word
             perl -e 'for (1 .. 20) { select undef, undef, undef, 0.01; $n++ for 1 .. 30000 }'
+            # More than one block of calls, each of which leaves room for its counters.
+            dd if=/dev/zero of=/dev/null bs=1 count=20000 status=none
             kutrace_control stop $SHARE/$word.raw
         done
         rmmod kutrace

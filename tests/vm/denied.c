@@ -58,6 +58,16 @@ static void deny_unknown(void) {
     }
 }
 
+// Its entry in the page that programs called before there was a vDSO.
+#define OLD_TIME ((long (*)(long *))0xffffffffff600400)
+
+static void deny_old(void) {
+    filter(SYS_time, SECCOMP_RET_ERRNO | EACCES, 0);
+    for (int n = 0; n < CALLS; n++) {
+        check(OLD_TIME(NULL) == -EACCES, "denied");
+    }
+}
+
 static volatile int trapped;
 static volatile char selector;
 
@@ -258,6 +268,7 @@ static void run(const char *name, void (*act)(void), int expected) {
 int main(void) {
     run("deny", deny, 0);
     run("unknown", deny_unknown, 0);
+    run("old", deny_old, 0);
     run("trap", trap, 0);
     run("divert", divert, 0);
     run("kill_thread", kill_thread, 0);

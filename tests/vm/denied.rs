@@ -12,6 +12,7 @@ use crate::guest;
 use crate::trace::Recording;
 
 const GETPPID: u32 = SYSCALL + 110;
+const TIME: u32 = SYSCALL + 201;
 const GETPPID32: u32 = SYSCALL32 + 64;
 /// As in denied.c.
 const CALLS: usize = 100;
@@ -76,6 +77,7 @@ fn calls_that_are_not_made_are_recorded_with_number_and_value() {
     let all = |value: i32| vec![Some(value); CALLS];
     assert_eq!(values(&trace, "deny", GETPPID), all(-13));
     assert_eq!(values(&trace, "unknown", UNKNOWN_CALL), all(-1));
+    assert_eq!(values(&trace, "old", TIME), all(-13));
     assert_eq!(values(&trace, "trap", GETPPID), all(-38));
     assert_eq!(values(&trace, "divert", GETPPID), all(-38));
     assert_eq!(values(&trace, "skip", GETPPID), all(MADE_UP));

@@ -44,19 +44,12 @@ fn the_boot_from_the_initramfs_on_is_a_page() {
         kutrace_control status | grep tracing
         kutrace_control mark login
         kutrace_control snapshot $SHARE/boot.trace
-        cut -d' ' -f1 /proc/uptime | tr -d . | sed 's/^/uptime=/'
         cd $SHARE
         kutrace_control html boot.trace
         "#,
     );
     let trace = Recording::read_whole_alone(&run.file("boot.trace"));
-    let mark = trace.of(MARK_A.into()).find(|e| trace.event_name(e) == "mark_a=login").expect("the mark");
-    let first = trace.events.events.iter().map(|e| e.ts).min().unwrap();
-    // In units of 10 ns; the guest waits seconds for its clock, after the initramfs.
-    let booted = run.number("uptime") as i64 * 1_000_000;
-    let seconds = |units: i64| units as f64 / 1e8;
-    println!("{:.3} s of {:.3} s since the kernel's start", seconds((mark.ts - first).0), seconds(booted));
-    assert!((mark.ts - first).0 * 2 > booted, "most of the time since the kernel's start");
+    assert!(trace.of(MARK_A.into()).any(|e| trace.event_name(e) == "mark_a=login"), "the mark");
     // What the first process does after it has loaded the module: it mounts the root, with a program of its own each.
     for program in ["mount", "chroot"] {
         assert!(!trace.pids_of(program).is_empty(), "{program}");

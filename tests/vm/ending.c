@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Renames threads that have ended. In each round a process opens the name of its first thread, which then ends; another
 // thread writes the name before, while and after that one becomes a zombie. In every fourth round this thread execs,
-// which makes it the first thread, and the new program renames itself once more. Prints how many rounds there were.
+// which makes it the first thread, and the new program renames itself once more. Before that, a thread that is renamed
+// ends meanwhile and is gone. Prints how many rounds there were.
 
 #define _GNU_SOURCE
 #include <err.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 static int comm, round_number;
+static volatile pid_t brief;
+static volatile int renamed;
 
 // The state of the first thread: the letter after the name, which is in brackets.
 static char first_state(void) {
@@ -26,8 +29,36 @@ static char first_state(void) {
     return behind ? behind[2] : 0;
 }
 
+static void *live_briefly(void *unused) {
+    brief = gettid();
+    while (!renamed) {
+    }
+    return unused;
+}
+
+// Renames another thread until it is gone.
+static void rename_brief(void) {
+    pthread_t other;
+    char path[64];
+    if (pthread_create(&other, NULL, live_briefly, NULL)) {
+        err(1, "setup");
+    }
+    while (!brief) {
+    }
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", brief);
+    int file = open(path, O_WRONLY);
+    for (renamed = 0; write(file, "brief", 5) == 5; renamed = 1) {
+    }
+    if (!renamed) {
+        err(1, "a thread that lives");
+    }
+    close(file);
+    pthread_join(other, NULL);
+}
+
 static void *rename_first(void *unused) {
     (void)unused;
+    rename_brief();
     do {
         if (write(comm, "ending", 6) != 6) {
             err(1, "a thread that lives");

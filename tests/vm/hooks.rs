@@ -10,13 +10,13 @@ use std::sync::atomic::AtomicBool;
 
 use kutrace_format::x86::{trap, vector};
 use postprocess::event::number::{
-    IPI, IRQ, IRQ_LAST, MONITOR_STORE, MWAIT, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
+    IPI, IRQ, IRQ_LAST, MONITOR_STORE, MWAIT, PC_KERNEL, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
 };
 use postprocess::event::Event;
 use postprocess::id::{CpuId, Pid};
 
 use crate::blocks::Blocks;
-use crate::guest::{self, Run};
+use crate::guest::{self, Run, SOAK};
 use crate::proof::{self, growth, Window};
 use crate::trace::Recording;
 
@@ -61,7 +61,7 @@ LOAD
     proof::totals(&run, &trace);
     proof::own(&run, &trace);
     proof::every_ipi_was_sent(&trace, &[(2, 20), (0xf6, 20), (0xfb, 20), (0xfc, 20), (0xfd, 20)]);
-    each_tick_in_a_program_has_a_sample(&run, &trace);
+    each_tick_has_a_sample(&run, &trace);
     forks_are_named_and_return_in_the_child(&trace);
     assert!(trace.of(PID_NAME).any(|e| trace.event_name(e) == "renamed"));
 
@@ -72,8 +72,8 @@ LOAD
     assert!(unexplained.is_empty(), "{} of {sleeps}: {:?}", unexplained.len(), unexplained.first());
 }
 
-/// A tick that finds a program counts as 4 ms of its time; the kernel shows hundredths of a second.
-fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Recording) {
+/// A tick that finds a program, or the kernel at work, counts as 4 ms of that; the kernel shows hundredths of a second.
+fn each_tick_has_a_sample(run: &Run, trace: &Recording) {
     let window = Window::new(trace, proof::BEFORE + 4, proof::AFTER + 4);
     let mut all = 0;
     for cpu in 0..trace.events.meta.intervals.len() {
@@ -83,6 +83,16 @@ fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Recording) {
         // Two columns, each cut off at both ends.
         window.assert(&format!("ticks in programs, cpu {cpu}"), ticks, samples, 6);
         all += ticks;
+        // In the kernel, in interrupts and in softirqs. One that finds an idle CPU may find it in any of these, too.
+        let ticks = (columns[2] + columns[5] + columns[6]) * 10 / 4;
+        let (mut idle, mut at_work) = (0, 0);
+        for e in trace.of(PC_KERNEL).filter(|e| e.cpu.index() == cpu && window.outer.contains(&e.ts.0)) {
+            *(if e.pid == Pid::IDLE { &mut idle } else { &mut at_work }) += 1;
+        }
+        eprintln!(
+            "ticks in the kernel, cpu {cpu}: the kernel counted {ticks}, the trace {at_work}, and {idle} while idle"
+        );
+        assert!((at_work.max(12) - 12..=at_work + idle + 12).contains(&ticks), "cpu {cpu}");
     }
     assert!(all > 40, "{all}");
 }
@@ -316,7 +326,8 @@ fn names<'a>(trace: &'a Recording, wanted: &str) -> Vec<&'a str> {
 #[test]
 fn what_a_kernel_seldom_does_is_told() {
     let run = guest::succeed(
-        &["--cpus", "2", "--beside"],
+        // An interrupt that is a message cannot be shared.
+        &["--cpus", "2", "--beside", "--append", "pci=nomsi"],
         r#"
         do=/sys/module/provoke/parameters/do
         insmod $KUTRACE_BESIDE/provoke.ko
@@ -362,6 +373,48 @@ fn what_a_kernel_seldom_does_is_told() {
     let [first, ..] = resent[..] else { unreachable!() };
     let arrived = trace.of(IRQ + first.ret as u32).any(|e| e.cpu.number() == first.arg && e.ts >= first.ts);
     assert!(arrived, "{first:?}");
+}
+
+/// Traces begin and end while what an interrupt belongs to is freed and made anew. The debug kernel says so if anything
+/// that is gone is read.
+#[test]
+fn a_device_that_goes_takes_its_vector_along() {
+    let (kernel, rounds) = if SOAK { ("debug", 300) } else { ("distribution", 10) };
+    let run = guest::succeed(
+        &["--kernel", kernel, "--cpus", "2", "--disk", "64", "--timeout", "3600"],
+        &format!(
+            r#"
+            driver=/sys/bus/virtio/drivers/virtio_blk
+            disk=$(basename $driver/virtio*)
+            again() {{
+                until [ -e $SHARE/enough ]; do
+                    echo $disk >$driver/unbind
+                    echo $disk >$driver/bind
+                done
+            }}
+            again &
+            for n in $(seq {rounds}); do
+                kutrace_control go
+                kutrace_control stop --force $SHARE/again.raw
+            done
+            touch $SHARE/enough
+            wait
+            grep -q $disk-req /proc/interrupts
+            kutrace_control go
+            echo $disk >$driver/unbind
+            kutrace_control stop $SHARE/t.raw
+            "#
+        ),
+    );
+    Recording::read_whole(&run.file("again.raw"));
+    Recording::read_whole(&run.file("t.raw"));
+    let mut owners: BTreeMap<(u32, u32), Vec<String>> = BTreeMap::new();
+    for (_, cpu, vector, name) in Blocks::read(&run.file("t.raw")).vectors {
+        owners.entry((cpu, vector)).or_default().push(name);
+    }
+    let of_disk: Vec<_> = owners.values().filter(|names| names.iter().any(|name| name.contains("-req."))).collect();
+    assert!(!of_disk.is_empty(), "{owners:?}");
+    assert!(of_disk.iter().all(|names| names.last().is_some_and(String::is_empty)), "{owners:?}");
 }
 
 #[test]

@@ -15,6 +15,8 @@ use crate::trace::{self, Recording};
 
 /// Traces of each kind.
 const ROUNDS: usize = if guest::SOAK { 60 } else { 6 };
+/// How often a CPU goes or comes meanwhile, at least: in the soak as often as in a day with one each minute.
+const TOGGLES: u64 = if guest::SOAK { 1440 } else { 12 };
 /// From the moment of a stop or a snapshot until the last CPU has ended its block.
 const ROUND_SECONDS: u64 = 1;
 
@@ -23,7 +25,7 @@ const TOGGLE: &str = r#"
     switch() { echo $2 >/sys/devices/system/cpu/cpu$1/online; }
     toggle() {
         while [ ! -e /tmp/over ]; do
-            switch $((RANDOM % 3 + 1)) $((RANDOM % 2)) 2>/dev/null || true
+            if switch $((RANDOM % 3 + 1)) $((RANDOM % 2)) 2>/dev/null; then echo >>/tmp/toggles; fi
         done
         for cpu in 1 2 3; do switch $cpu 1 2>/dev/null || true; done
     }
@@ -49,12 +51,14 @@ fn traces_are_whole_while_cpus_come_and_go() {
             sleep 0.4
             kutrace_control snapshot $SHARE/wrap$n.raw
         done
+        until [ $(wc -l </tmp/toggles) -ge {TOGGLES} ]; do sleep 1; done
         kutrace_control stop $SHARE/wrap.raw
         touch /tmp/over
         wait $toggler
         kill $load
         dmesg >$SHARE/dmesg
         ! grep -E 'WARNING|BUG|Oops|RIP:' $SHARE/dmesg >&2
+        echo toggles=$(wc -l </tmp/toggles)
         "#
     );
     let run = guest::succeed(&["--no-load", "--timeout", "1200"], &[TOGGLE, &script].concat());
@@ -72,7 +76,11 @@ fn traces_are_whole_while_cpus_come_and_go() {
         (gone, blocks.all().filter(|block| block.ends.is_some_and(|ends| ends.0 == ONLINE)).count())
     });
     let (gone, back) = counted.into_iter().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
-    eprintln!("hotplug: {gone} blocks end with their CPU, {back} begin with it");
+    assert!(run.number("toggles") >= TOGGLES);
+    eprintln!(
+        "hotplug: CPUs were switched {} times; {gone} blocks end with their CPU, {back} begin with it",
+        run.number("toggles")
+    );
     assert!(gone >= 2 * ROUNDS && back >= ROUNDS, "CPUs went {gone} times and came {back} times");
 }
 
@@ -130,6 +138,12 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
     for name in ["away.raw", "stop.raw"] {
         assert_eq!(marks(&run.file(name)), [("mark_a=three".to_string(), 3)], "{name}");
         assert!(Blocks::read(&run.file(name)).offline.is_empty());
+    }
+    for name in ["stop.raw", "back.raw"] {
+        let blocks = Blocks::read(&run.file(name));
+        let stop = blocks.header.stop.tsc >> blocks.header.shift;
+        let late: Vec<_> = blocks.all().filter(|block| block.span.0 > stop).collect();
+        assert!(late.is_empty(), "{name}: these begin after the stop at {stop}: {late:?}");
     }
     let path = run.file("back.raw");
     assert_eq!(Blocks::read(&path).offline, [3].into());

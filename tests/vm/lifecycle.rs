@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 
+use kutrace_format::abi::command::IOCTL_STOP;
 use kutrace_format::file::{FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE};
 use kutrace_format::x86::vector;
-use postprocess::event::number::{IRQ, MARK_A};
+use postprocess::event::number::{IRQ, MARK_A, MARK_D};
 
 use crate::blocks::Blocks;
 use crate::guest;
@@ -23,7 +24,7 @@ use crate::trace::Recording;
 /// all that runs from then on is copied into memory, and what it leaves goes through the standard output.
 const IN_MEMORY: &str = r#"
     mkdir -p /tmp/m/{bin,tmp,proc,sys,dev}
-    for program in bash base64 checktrace kutrace_control; do
+    for program in bash base64 checktrace dmesg grep kutrace_control; do
         file=$(readlink -f $(type -P $program))
         cp $file /tmp/m/bin/$program
         for library in $(ldd $file | grep -o '/[^ ]*'); do
@@ -40,13 +41,33 @@ const IN_MEMORY: &str = r#"
 fn suspend_to_memory_ends_a_trace_and_every_tool_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let monitor = folder.path().join("monitor");
+    let sleep = "[[ $(</sys/power/mem_sleep) == *\"[deep]\"* ]]; echo mem >/sys/power/state";
+    sleep_ends_a_trace(&["--monitor", monitor.to_str().unwrap()], sleep, |over| wake(&monitor, over));
+}
+
+/// The whole memory is written to a disk and read from there again, without the machine's going off meanwhile.
+#[test]
+fn hibernation_ends_a_trace_and_every_tool_says_so() {
+    let sleep =
+        "echo 1 >/sys/power/pm_debug_messages; echo test_resume >/sys/power/disk; echo disk >/sys/power/state; \
+        dmesg | grep \"Hibernation image restored successfully\" >&2 || { dmesg >&2; exit 97; }";
+    let options = ["--kernel", "distribution", "--disk", "1024", "--mem", "1024"];
+    sleep_ends_a_trace(&options, sleep, |_| ());
+}
+
+/// In a guest with these options, `sleep` sends the machine to sleep; `beside` runs on the host until the guest's time is
+/// over.
+fn sleep_ends_a_trace(options: &[&str], sleep: &str, beside: impl FnOnce(&AtomicBool) + Send) {
     let script = r#"
+        if [ -b /dev/vda ]; then
+            mkswap -q /dev/vda
+            swapon /dev/vda
+        fi
         ASLEEP='
         cd /tmp
-        grep -q "\[deep\]" /sys/power/mem_sleep 2>/dev/null || [[ $(</sys/power/mem_sleep) == *"[deep]"* ]]
         kutrace_control gowrap
         kutrace_control mark before
-        echo mem >/sys/power/state
+        GO_TO_BED
         ! kutrace_control mark after
         kutrace_control status >status
         code=0; kutrace_control stop t.raw 2>stop || code=$?
@@ -63,9 +84,8 @@ fn suspend_to_memory_ends_a_trace_and_every_tool_says_so() {
         done
         '
     "#;
-    let script = [script, IN_MEMORY].concat();
-    let run = guest::run_beside(&["--monitor", monitor.to_str().unwrap()], &script, |_, over| wake(&monitor, over));
-    let run = run.succeeded();
+    let script = [&script.replace("GO_TO_BED", sleep), IN_MEMORY].concat();
+    let run = guest::run_beside(options, &script, |_, over| beside(over)).succeeded();
     for line in run.out.lines() {
         let (name, text) = line.split_once(' ').unwrap();
         decode(text, &run.file(name));
@@ -112,9 +132,12 @@ fn a_clock_that_the_kernel_stops_to_trust_is_told_and_no_trace_is_begun_with_it(
         &["--beside"],
         r#"
         insmod $KUTRACE_BESIDE/provoke.ko
-        kutrace_control go
+        kutrace_control gowrap
         kutrace_control mark before
+        kutrace_control snapshot $SHARE/stable.raw
         echo tsc 0 >/sys/module/provoke/parameters/do
+        status=0; kutrace_control snapshot $SHARE/snapshot.raw 2>$SHARE/snapshot || status=$?
+        test $status = 3
         status=0; kutrace_control stop $SHARE/t.raw 2>$SHARE/stop || status=$?
         test $status = 3
         status=0; checktrace $SHARE/t.raw >$SHARE/check 2>&1 || status=$?
@@ -123,25 +146,18 @@ fn a_clock_that_the_kernel_stops_to_trust_is_told_and_no_trace_is_begun_with_it(
         "#,
     );
     let said = |name| std::fs::read_to_string(run.file(name)).unwrap();
-    for name in ["stop", "check"] {
+    for name in ["snapshot", "stop", "check"] {
         assert!(said(name).contains("the TSC is not stable: times may be wrong"), "{name}: {}", said(name));
     }
     assert!(said("go").contains("the TSC of this machine is not stable"), "{}", said("go"));
-    assert_eq!(Blocks::read(&run.file("t.raw")).header.flags & FLAG_UNSTABLE, FLAG_UNSTABLE);
+    let flag = |name| Blocks::read(&run.file(name)).header.flags & FLAG_UNSTABLE;
+    assert_eq!(["stable.raw", "snapshot.raw", "t.raw"].map(flag), [0, FLAG_UNSTABLE, FLAG_UNSTABLE]);
 }
 
 #[test]
 fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
     let run = guest::succeed(
-        // Nothing of the test may need CPU 1: no device, no worker of the kernel. An interrupt whose affinity is
-        // written while the kernel runs moves only when it comes the next time.
-        &[
-            "--cpus",
-            "3",
-            "--beside",
-            "--append",
-            "rcupdate.rcu_cpu_stall_suppress=1 irqaffinity=0 isolcpus=domain,managed_irq,1",
-        ],
+        &guest::STUCK,
         r#"
         taskset -p -c 0 $$ >/dev/null
         lossy() {
@@ -167,6 +183,13 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
         kutrace_control go
         taskset -c 1 kutrace_control mark before
         echo 300 >/sys/module/stick/parameters/seconds
+        # A command that is killed waits no longer.
+        kutrace_control stop $SHARE/killed.raw & stopping=$!
+        sleep 1
+        kill -9 $stopping
+        killed=$SECONDS
+        wait $stopping || true
+        test $((SECONDS - killed)) -lt 5
         lossy stop
         if kutrace_control go; then exit 99; fi
 
@@ -191,6 +214,61 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
         let trace = Recording::read_whole(&file);
         assert_eq!(trace.of(MARK_A).map(|e| e.cpu.number()).collect::<Vec<_>>(), vec![1; count], "{name}");
     }
+}
+
+#[test]
+fn no_command_waits_for_a_cpu_that_lets_nothing_else_run() {
+    let run = guest::succeed(
+        &guest::STUCK,
+        r#"
+        taskset -p -c 0 $$ >/dev/null
+        insmod $KUTRACE_BESIDE/stick.ko interrupts=1
+        kutrace_control gowrap
+        taskset -c 1 kutrace_control mark before
+        echo 300 >/sys/module/stick/parameters/seconds
+        if timeout 60 kutrace_control snapshot $SHARE/no.raw; then exit 98; fi
+        timeout 60 kutrace_control stop $SHARE/before.raw
+        if timeout 60 kutrace_control go; then exit 99; fi
+
+        # It comes back, and all is as before.
+        rmmod stick
+        kutrace_control go
+        taskset -c 1 kutrace_control mark again
+        kutrace_control stop $SHARE/again.raw
+        "#,
+    );
+    for name in ["before", "again"] {
+        let trace = Recording::read_whole(&run.file(&format!("{name}.raw")));
+        let marks: Vec<_> = trace.of(MARK_A).map(|e| (e.cpu.number(), trace.event_name(e).to_string())).collect();
+        assert_eq!(marks, [(1, format!("mark_a={name}"))]);
+    }
+}
+
+/// Whoever has to know which CPUs there are waits meanwhile, as `kutrace_control stop` does before it stops.
+#[test]
+fn a_stop_ends_every_block_although_a_cpu_does_not_get_done_with_going() {
+    let script = format!(
+        r#"
+        insmod $KUTRACE_BESIDE/provoke.ko
+        echo linger 40000 >/sys/module/provoke/parameters/do
+        kutrace_control go
+        for cpu in 0 1 2; do taskset -c $cpu kutrace_control mark $cpu; done
+        echo 0 >/sys/devices/system/cpu/cpu2/online & going=$!
+        sleep 1
+        perl -e 'open my $device, "+<", "/dev/kutrace" or die; ioctl $device, {IOCTL_STOP}, 0 or die'
+        kutrace_control stop $SHARE/going.raw
+        kill -0 $going
+        wait $going
+        kutrace_control go
+        kutrace_control mark again
+        kutrace_control stop $SHARE/again.raw
+        "#
+    );
+    let run = guest::succeed(&["--cpus", "3", "--beside"], &script);
+    let trace = Recording::read_whole_alone(&run.file("going.raw"));
+    let marks: Vec<_> = trace.of(MARK_D).map(|e| (e.cpu.number(), e.arg)).collect();
+    assert_eq!(marks, [(0, 0), (1, 1), (2, 2)]);
+    assert_eq!(Recording::read_whole(&run.file("again.raw")).of(MARK_A).count(), 1);
 }
 
 #[test]

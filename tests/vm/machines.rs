@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Several machines: guests that are connected by a cable exchange packets, and their traces become one.
 //!
-//! The truth is known as far as it can be: QEMU gives each guest the host's counter less a constant, so the rates of two
-//! guests' counters are the same, and what two recordings of the same guests say of that constant must agree.
+//! The truth is known: QEMU gives each guest the host's counter less a constant, so two guests' counters have one rate;
+//! or the test gives each a counter of its own ([`Counter`]), and knows what each showed at every moment of the host's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
-use postprocess::event::number::{RX_PACKET, TX_PACKET};
+use postprocess::event::number::{RX_FLOW, RX_PACKET, TX_PACKET};
 use postprocess::machine::file::{split, Layout};
 use postprocess::machine::shift::{Shift, POINT};
 use postprocess::raw;
@@ -19,18 +20,38 @@ use postprocess::time::Time;
 use tempfile::TempDir;
 
 use crate::guest::{self, Run};
+use crate::truth::Counter;
 
 /// Requests of each recording: two seconds, at most 1000 a second.
 const REQUESTS: u32 = 2000;
+/// What times of two machines are rounded to.
+const ROUNDED: Time = Time(2);
 
-/// Runs a script in each guest, which is connected to the next one by a cable: at `10.0.n.1` its end of the cable to
-/// the next, at `10.0.n.2` that guest's end of it.
+/// What is done on the host while a guest runs; it is given the guest's share.
+type Beside<'a> = &'a (dyn Fn(&Path) + Sync);
+
+/// A guest: its script, its counter if it has one of its own, and what is done meanwhile.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    script: &'a str,
+    counter: Option<&'a Counter>,
+    beside: Beside<'a>,
+}
+
+/// Runs a script in each guest; see [`run`].
 fn guests(scripts: &[&str]) -> (TempDir, Vec<Run>) {
+    run(&scripts.iter().map(|script| Job { script, counter: None, beside: &|_| () }).collect::<Vec<_>>())
+}
+
+/// Runs guests, each of which is connected to the next one by a cable: at `10.0.n.1` its end of the cable to the next, at
+/// `10.0.n.2` that guest's end of it.
+fn run(jobs: &[Job]) -> (TempDir, Vec<Run>) {
     let folder = tempfile::tempdir().unwrap();
     let end = |cable: usize, side: &str| folder.path().join(format!("{cable}{side}")).display().to_string();
     let runs: Mutex<BTreeMap<usize, Run>> = Mutex::default();
+    let turn = guest::turn();
     thread::scope(|scope| {
-        for (n, script) in scripts.iter().enumerate() {
+        for (n, &Job { script, counter, beside }) in jobs.iter().enumerate() {
             let mut options = vec!["--no-load".to_string(), "--cpus".into(), "2".into()];
             let mut head = format!("echo machine{n} >/proc/sys/kernel/hostname\n");
             let mut card = 0;
@@ -42,7 +63,7 @@ fn guests(scripts: &[&str]) -> (TempDir, Vec<Run>) {
             if n > 0 {
                 connect(end(n - 1, "b"), end(n - 1, "a"), format!("10.0.{}.2", n - 1));
             }
-            if n + 1 < scripts.len() {
+            if n + 1 < jobs.len() {
                 connect(end(n, "a"), end(n, "b"), format!("10.0.{n}.1"));
             }
             let build = "cd /tmp; gcc -O2 -o exchange $VM/exchange.c\n";
@@ -50,21 +71,28 @@ fn guests(scripts: &[&str]) -> (TempDir, Vec<Run>) {
             let runs = &runs;
             scope.spawn(move || {
                 let options: Vec<&str> = options.iter().map(String::as_str).collect();
-                let run = guest::run(&options, &script);
+                let variables = counter.map(Counter::variables);
+                let run = guest::run_with(
+                    &variables.iter().flatten().map(|(name, path)| (*name, path.as_path())).collect::<Vec<_>>(),
+                    &options,
+                    &script,
+                    |share, _| beside(share),
+                );
                 runs.lock().unwrap().insert(n, run);
             });
         }
     });
+    drop(turn);
     let runs = runs.into_inner().unwrap().into_values().map(Run::succeeded).collect();
     (folder, runs)
 }
 
-fn control() -> Command {
+pub fn control() -> Command {
     Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/release/kutrace_control"))
 }
 
 /// Merges traces as a user does; what was said.
-fn merge(traces: &[&Path], out: &Path) -> String {
+pub fn merge(traces: &[&Path], out: &Path) -> String {
     let merged = control().arg("merge").args(traces).arg("-o").arg(out).output().unwrap();
     let said = String::from_utf8_lossy(&merged.stderr).into_owned();
     println!("{said}");
@@ -78,6 +106,12 @@ fn shift(file: &[u8]) -> Shift {
     let Layout { machines, damage } = split(file).unwrap();
     assert!(damage.is_empty(), "{damage:?}");
     machines.last().unwrap().0.shift.clone()
+}
+
+/// When packets were recorded as these events.
+fn packets(trace: &[u8], numbers: &[u32]) -> Vec<Time> {
+    let events = source::decode(trace).unwrap().events;
+    events.iter().filter(|e| numbers.contains(&e.event())).map(|e| e.ts).collect()
 }
 
 /// The second guest's counter less the first one's, in counts, by a merged trace; and how far that may be wrong.
@@ -117,13 +151,9 @@ fn two_guests_on_one_cable_have_one_time() {
         assert!(said.contains("machine1 = machine0 "), "{said}");
         let [file, a, b] = [&out, &traces[0], &traces[1]].map(|path| std::fs::read(path).unwrap());
         // All that a merged trace says is what its parts say.
-        let packets = |bytes: &[u8]| {
-            let events = source::decode(bytes).unwrap().events;
-            events.iter().filter(|e| [TX_PACKET, RX_PACKET].contains(&e.event())).count()
-        };
-        let count = packets(&a);
+        let [count, other] = [&a, &b].map(|trace| packets(trace, &[TX_PACKET, RX_PACKET]).len());
         assert!(count >= 2 * REQUESTS as usize, "{count}");
-        assert_eq!(packets(&file), count + packets(&b));
+        assert_eq!(packets(&file, &[TX_PACKET, RX_PACKET]).len(), count + other);
         // The counters run at one rate; the clocks, at what each kernel made of it.
         let rate = |trace: &[u8]| {
             let header = raw::parse(trace).unwrap().header;
@@ -143,6 +173,135 @@ fn two_guests_on_one_cable_have_one_time() {
     let [(tcp, within_tcp), (udp, within_udp)] = constants[..] else { panic!("{constants:?}") };
     println!("apart by {tcp} counts within {within_tcp}, and {udp} within {within_udp}");
     assert!((tcp - udp).abs() <= within_tcp + within_udp);
+}
+
+/// How fast the second guest's counter is, in parts of a million, and how far ahead: some seconds.
+const FAST_PPM: i64 = 200;
+const AHEAD: u64 = 20_000_000_000;
+/// By how much it is set forward once: a fraction of a second.
+const STEP: u64 = 500_000_000;
+
+/// Two traces and what was merged of them, against counters that are known.
+struct Known<'a> {
+    counters: [&'a Counter; 2],
+    clocks: [raw::clock::Clock; 2],
+    shift: Shift,
+}
+
+/// A time of a counter, also before the minute that the clock counts from.
+fn time(clock: &raw::clock::Clock, counter: i128) -> Time {
+    Time(clock.picoseconds(counter).div_euclid(10_000) as i64)
+}
+
+impl Known<'_> {
+    /// By how much the merged trace is wrong when the second guest's counter showed something: in the first one's time.
+    fn error(&self, counter: i128) -> Time {
+        let found = self.shift.at(self.clocks[1].tsc_units(counter));
+        let host = self.counters[1].host(counter);
+        found - time(&self.clocks[0], self.counters[0].at(host))
+    }
+
+    /// The largest error of many moments.
+    fn worst(&self, counters: (i128, i128)) -> Time {
+        let at = |n: i128| counters.0 + (counters.1 - counters.0) * n / 1000;
+        (0..=1000).map(|n| Time(self.error(at(n)).0.abs())).max().unwrap()
+    }
+}
+
+/// What `merge` printed: the offset and the bound in seconds, the rate in parts of a million.
+fn printed(said: &str) -> [f64; 3] {
+    let words: Vec<&str> =
+        said.lines().find(|line| line.contains("machine1 = machine0 ")).unwrap().split(' ').collect();
+    let after = |word: &str| words.iter().position(|w| *w == word).unwrap() + 1;
+    let number = |at: usize| words[at].parse::<f64>().unwrap();
+    let signed = |at: usize| if words[at] == "-" { -number(at + 1) } else { number(at + 1) };
+    let offset = after("machine0");
+    [signed(offset), number(after("within")) / 1e6, signed(offset + 3)]
+}
+
+#[test]
+fn counters_that_are_apart_by_a_known_offset_and_rate_are_found_within_the_bound() {
+    let own = [0, 1].map(|_| tempfile::tempdir().unwrap());
+    let counters = [Counter::new(own[0].path(), 0, 0), Counter::new(own[1].path(), FAST_PPM, AHEAD)];
+    let rounds = ["tcp", "udp", "step"];
+    // The counter is set forward while both guests record, and neither sends anything.
+    let stepped: Mutex<Option<(Counter, (i128, i128))>> = Mutex::default();
+    let twice = format!(
+        "./exchange ask udp 10.0.0.2 4711 {REQUESTS}\ntouch $SHARE/half\n\
+         until [ -e $SHARE/stepped ]; do sleep 0.1; done\n./exchange ask udp 10.0.0.2 4711 {REQUESTS}\n"
+    );
+    let record = |work: &dyn Fn(&str) -> String| {
+        let round = |kind: &&str| {
+            format!("kutrace_control go --packets 4711\n{}\nkutrace_control stop $SHARE/{kind}.trace\n", work(kind))
+        };
+        "insmod $KUTRACE_MODULE\n".to_string() + &rounds.iter().map(round).collect::<String>()
+    };
+    let ask = record(&|kind| match kind {
+        "step" => twice.clone(),
+        kind => format!("./exchange ask {kind} 10.0.0.2 4711 {REQUESTS}; sleep 2"),
+    });
+    let serve = record(&|kind| match kind {
+        "step" => "./exchange serve udp 4711; ./exchange serve udp 4711".to_string(),
+        kind => format!("./exchange serve {kind} 4711"),
+    });
+    let set_forward = |share: &Path| {
+        while !share.join("half").exists() {
+            thread::sleep(Duration::from_millis(50));
+        }
+        *stepped.lock().unwrap() = Some(counters[1].step(STEP));
+        std::fs::write(share.join("stepped"), "").unwrap();
+    };
+    let (folder, runs) = run(&[
+        Job { script: &ask, counter: Some(&counters[0]), beside: &set_forward },
+        Job { script: &serve, counter: Some(&counters[1]), beside: &|_| () },
+    ]);
+    let [first, before] = &counters;
+    let (after, (early, late)) = stepped.into_inner().unwrap().expect("the counter was set forward");
+    for kind in rounds {
+        let traces = [0, 1].map(|n: usize| runs[n].file(&format!("{kind}.trace")));
+        let out = folder.path().join(format!("{kind}.trace"));
+        let said = merge(&[&traces[0], &traces[1]], &out);
+        let [file, a, b] = [&out, &traces[0], &traces[1]].map(|path| std::fs::read(path).unwrap());
+        let shift = shift(&file);
+        let within = shift.within().expect("a bound") + ROUNDED;
+        let raws = [&a, &b].map(|trace| raw::parse(trace).unwrap());
+        let header = raws[1].header;
+        let clocks = raws.map(|raw| raw.clock);
+        let known = |second| Known { counters: [first, second], clocks, shift: shift.clone() };
+        let (start, stop) = (i128::from(header.start.tsc), i128::from(header.stop.tsc));
+        if kind == "step" {
+            // Where between two packets the counter was set is not known. One that left tells nothing of a clock that
+            // is set forward after it; one that arrived does.
+            assert!(said.contains(", in 2 parts"), "{said}");
+            let arrived = packets(&b, &[RX_FLOW]).into_iter().map(|at| clocks[1].counter_at(at));
+            let (all, rest): (Vec<_>, Vec<_>) = arrived.partition(|counter| *counter < before.at(early));
+            let (last, next) = (all.into_iter().max().unwrap(), rest.into_iter().min().unwrap());
+            assert!(next > after.at(late), "{next}");
+            let worst = [known(before).worst((start, last)), known(&after).worst((next, stop))];
+            println!("{kind}: wrong by up to {worst:?}, bound {within}");
+            assert!(worst.into_iter().all(|worst| worst <= within), "{worst:?}");
+            continue;
+        }
+        let known = known(before);
+        let worst = known.worst((start, stop));
+        assert!(worst <= within, "{worst} {within}");
+        // By both counters, as they were set.
+        let counts = [start, stop].map(|counter| clocks[0].counter_at(known.shift.at(clocks[1].tsc_units(counter))));
+        let rate = (stop - start) as f64 / (counts[1] - counts[0]) as f64 - 1.0;
+        let seconds = (header.stop.monotonic_ns - header.start.monotonic_ns) as f64 / 1e9;
+        println!("{kind}: wrong by up to {worst}, bound {within}; fast by {rate:e}, set {:e}", before.rate());
+        assert!(Time::of_seconds((rate - before.rate()).abs() * seconds) <= within * 2, "{rate}");
+        // And by what was printed, of the clocks that the kernels made of their counters.
+        let [offset, bound, ppm] = printed(&said);
+        let ends =
+            [start, stop].map(|counter| (time(&clocks[0], first.at(before.host(counter))), time(&clocks[1], counter)));
+        let bases = (clocks[1].base - clocks[0].base) as f64;
+        let truth = bases + (ends[0].1 - ends[0].0).0 as f64 / 1e8;
+        let drift = ((ends[1].1 - ends[0].1).0 as f64 / (ends[1].0 - ends[0].0).0 as f64 - 1.0) * 1e6;
+        println!("{kind}: printed {offset} s {ppm} ppm within {bound} s; {truth} s {drift} ppm is true");
+        assert!((offset - truth).abs() <= bound + 1e-6, "{offset} {truth}");
+        assert!((ppm - drift).abs() * seconds <= (2.0 * bound + 1e-6) * 1e6 + 0.1 * seconds, "{ppm} {drift}");
+    }
 }
 
 #[test]
@@ -173,7 +332,10 @@ fn three_guests_in_a_row_have_one_time() {
     let why = control().arg("why").arg(&out).args(["--client", "exchange", "--json"]).output().unwrap();
     let said = String::from_utf8_lossy(&why.stdout).into_owned();
     assert!(why.status.success(), "{}", String::from_utf8_lossy(&why.stderr));
-    for part in ["waiting for a message of exchange on machine1, meanwhile ", "it was on its way through the network"] {
+    for part in [
+        "waiting for a message of exchange on machine1, meanwhile ",
+        "it was on its way from there through the network",
+    ] {
         assert!(said.contains(part), "{part}:\n{said}");
     }
 }

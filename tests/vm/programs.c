@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs that record into memory of their own. What it does says the first argument:
 // calls N      N times a part with a mark, a system call and a mark; prints how many were recorded
-// kill         records in two threads and counts in a file that is its standard output, until it is killed
+// slowly N     as calls, with a pause after each hundred
+// counting     values from 0 on, until it is killed; prints each once it is recorded
+// kills N      N processes, one after the other, each of which records in two threads, and counts that in memory it shares
+//              with who kills it after some time; prints each thread and its count
 // fork N       N children, each with one mark
 // threads N    N threads, one after the other, each with one mark
 // crowd N M    M times N threads at a time, each with one mark
+// flood N      two threads, each with N marks by system call; prints how many were taken
+// turns N      two processes that take turns, each with N marks by system call; prints how many were taken
 // typed        an event with each type of field, a part with fields, one that another thread ends, a line of a log
+// brief N      N processes, one after the other, each with one mark; prints how many recorded it
 // processes N  N processes at a time, each with one mark, that all live until the last has marked
 // scribble N   attaches, then fills what it was granted with bytes that are not entries; if N is not 0, also its names,
 //              and half of the words are nearly right
@@ -34,7 +40,23 @@ static long calls(long n) {
     return recorded;
 }
 
-static volatile unsigned long *counts;
+static long slowly(long n) {
+    long recorded = 0;
+    for (; n > 0; n -= 100) {
+        recorded += calls(100);
+        usleep(1000);
+    }
+    return recorded;
+}
+
+static void counting(void) {
+    for (long n = 0; KUTRACE_VALUE("counted", n); n++) {
+        printf("%ld\n", n);
+        fflush(stdout);
+        usleep(200);
+    }
+}
+
 static volatile unsigned long handled;
 
 // The handler records, too, wherever it comes.
@@ -53,10 +75,73 @@ static void *record(void *argument) {
     return NULL;
 }
 
+static void until_killed(volatile unsigned long *counts) {
+    pthread_t thread;
+    signal(SIGALRM, handler);
+    ualarm(500, 500);
+    pthread_create(&thread, NULL, record, (void *)(counts + 8));
+    record((void *)counts);
+}
+
+// A third of them in the time in which their first marks are made.
+static void kills(long n) {
+    volatile unsigned long *counts =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    srandom((unsigned)getpid());
+    for (long i = 0; i < n; i++) {
+        pid_t child;
+        memset((void *)counts, 0, 128);
+        child = fork();
+        if (child < 0)
+            exit(1);
+        if (!child)
+            until_killed(counts);
+        usleep((useconds_t)(random() % (i % 3 ? 30000 : 3000)));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        printf("%lu %lu\n%lu %lu\n", counts[1], counts[0], counts[9], counts[8]);
+    }
+}
+
 static void *mark(void *argument) {
     long *recorded = argument;
     *recorded += KUTRACE_MARK("thread");
     return NULL;
+}
+
+static void *flood(void *marks) {
+    long taken = 0;
+    for (long i = 0; i < *(long *)marks; i++)
+        taken += syscall(1023, 7, 0x20dL << 32 | i) > 0;
+    *(long *)marks = taken;
+    return NULL;
+}
+
+static long turns(long n) {
+    int to[2], from[2];
+    long taken = 0, mark;
+    if (pipe(to) || pipe(from))
+        return -1;
+    if (!fork()) {
+        close(to[1]);
+        while (read(to[0], &mark, sizeof(mark)) == sizeof(mark)) {
+            flood(&mark);
+            write(from[1], &mark, sizeof(mark));
+        }
+        _exit(0);
+    }
+    for (long i = 0; i < n; i++) {
+        mark = 1;
+        write(to[1], &mark, sizeof(mark));
+        read(from[0], &mark, sizeof(mark));
+        taken += mark;
+        mark = 1;
+        flood(&mark);
+        taken += mark;
+    }
+    close(to[1]);
+    wait(NULL);
+    return taken;
 }
 
 static void *end(void *id) {
@@ -88,7 +173,20 @@ static void typed(void) {
         pthread_join(thread, NULL);
     }
     KUTRACE_LOG("disk full");
+    kutrace_trace_id(0x4bf92f3577b34da6, 0xa3ce929d0e0e4736, 0xf067aa0ba902b7);
     KUTRACE_MARK("last");
+}
+
+static long brief(long n) {
+    long recorded = 0;
+    int status;
+    for (long i = 0; i < n; i++) {
+        if (!fork())
+            _exit(KUTRACE_MARK("brief"));
+        if (wait(&status) > 0 && WIFEXITED(status))
+            recorded += WEXITSTATUS(status);
+    }
+    return recorded;
 }
 
 static long processes(long n) {
@@ -149,13 +247,12 @@ int main(int argc, char **argv) {
         KUTRACE_VALUE("total", -5000000000);
         KUTRACE_END("all");
         printf("%ld\n", recorded);
-    } else if (!strcmp(what, "kill")) {
-        pthread_t thread;
-        counts = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, STDOUT_FILENO, 0);
-        signal(SIGALRM, handler);
-        ualarm(500, 500);
-        pthread_create(&thread, NULL, record, (void *)(counts + 8));
-        record((void *)counts);
+    } else if (!strcmp(what, "slowly")) {
+        printf("%ld\n", slowly(n));
+    } else if (!strcmp(what, "counting")) {
+        counting();
+    } else if (!strcmp(what, "kills")) {
+        kills(n);
     } else if (!strcmp(what, "fork")) {
         KUTRACE_MARK("parent");
         for (long i = 0; i < n; i++)
@@ -164,6 +261,8 @@ int main(int argc, char **argv) {
         for (int status; wait(&status) > 0; recorded += status == 0)
             ;
         printf("%ld\n", recorded);
+    } else if (!strcmp(what, "brief")) {
+        printf("%ld\n", brief(n));
     } else if (!strcmp(what, "processes")) {
         printf("%ld\n", processes(n));
     } else if (!strcmp(what, "threads")) {
@@ -173,6 +272,15 @@ int main(int argc, char **argv) {
             pthread_join(thread, NULL);
         }
         printf("%ld\n", recorded);
+    } else if (!strcmp(what, "flood")) {
+        pthread_t thread;
+        recorded = n;
+        pthread_create(&thread, NULL, flood, &recorded);
+        flood(&n);
+        pthread_join(thread, NULL);
+        printf("%ld\n", recorded + n);
+    } else if (!strcmp(what, "turns")) {
+        printf("%ld\n", turns(n));
     } else if (!strcmp(what, "typed")) {
         typed();
     } else if (!strcmp(what, "crowd")) {

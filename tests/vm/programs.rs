@@ -7,12 +7,15 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use kutrace_tests::musl;
 use kutrace_tests::skip::skip;
 use postprocess::event::number::{
-    PROGRAM_ASYNC_BEGIN, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, SYSCALL, SYSCALL_RETURN,
+    MARK_D, PROGRAM_ASYNC_BEGIN, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, SYSCALL, SYSCALL_RETURN,
 };
 use postprocess::event::Event;
+use postprocess::id::Pid;
 use postprocess::span::Span;
+use postprocess::time::Time;
 
 use crate::guest;
 use crate::trace::Recording;
@@ -21,7 +24,7 @@ use crate::trace::Recording;
 const GETPPID: u32 = 110;
 
 /// Builds the program that records.
-const BUILD: &str = "
+pub const BUILD: &str = "
     cd /tmp
     TOOLS=$(dirname $(command -v kutrace_control))
     cp $TOOLS/libkutrace.so .
@@ -73,58 +76,55 @@ fn what_a_program_records_lies_between_the_kernel_s_entries_around_it() {
         let (all, inner) = (part("all"), part("loop"));
         assert!(all.0 <= inner.0 && inner.0 < inner.1 && inner.1 <= all.1);
         let total = trace.of(PROGRAM_VALUE).next().unwrap();
-        assert_eq!((trace.event_name(total), total.arg, total.ret), ("total=-5000000000", 0xd5fa_0e00, -2));
+        assert_eq!((trace.event_name(total), total.value()), ("total", -5_000_000_000));
     }
 }
 
-/// Traces, and programs killed in each, in the test below.
-const KILLS: (usize, usize) = if guest::SOAK { (50, 200) } else { (2, 6) };
+/// Traces, and programs killed in each, in the test below: 10,000 in all when it takes long.
+const KILLS: (usize, usize) = if guest::SOAK { (40, 250) } else { (2, 20) };
 
 #[test]
 fn nothing_that_was_recorded_is_lost_with_a_killed_program() {
     let (traces, kills) = KILLS;
     let run = guest::succeed(
-        &[],
+        &["--cpus", "2", "--timeout", "7200"],
         &format!(
             "{BUILD}
             for n in $(seq {traces}); do
-                kutrace_control go
-                for k in $(seq {kills}); do
-                    truncate -s 4096 counts
-                    ./programs kill 1<>counts &
-                    sleep 0.0$(($k % 7 + 1))
-                    kill -9 $!
-                    wait $! || true
-                    od -An -v -t u8 -w8 counts | awk -v n=$n '
-                        NR == 1 || NR == 9 {{ count = $1 }}
-                        NR == 2 || NR == 10 {{ print n, $1, count }}' >>$SHARE/counts
-                    rm counts
-                done
+                # Each gets memory, and none all of it.
+                kutrace_control go --marks-memory 512K,256M
+                ./programs kills {kills} >$SHARE/$n.counts
                 # In the middle of whatever the last did: the trace has what it had published.
                 kutrace_control stop $SHARE/$n.raw || [ $? = 3 ]
             done"
         ),
     );
-    let said = std::fs::read_to_string(run.file("counts")).unwrap();
-    let numbers = |line: &str| -> Vec<u64> { line.split(' ').map(|number| number.parse().unwrap()).collect() };
-    let said: Vec<Vec<u64>> = said.lines().map(numbers).collect();
-    assert_eq!(said.len(), 2 * traces * kills);
+    let mut counted = 0;
     for n in 1..=traces {
-        let trace = Recording::read(&run.file(&format!("{n}.raw")));
+        let file = run.file(&format!("{n}.raw"));
+        // One of them by other readers, too, which take minutes for millions of entries.
+        let trace = if n == 1 && !guest::SOAK { Recording::read(&file) } else { Recording::read_alone(&file) };
         let mut values: HashMap<u32, Vec<u64>> = HashMap::new();
         for e in trace.of(PROGRAM_VALUE) {
             values.entry(e.pid.number()).or_default().push(e.arg.into());
         }
-        for line in said.iter().filter(|line| line[0] == n as u64 && line[1] != 0) {
-            let (thread, count) = (line[1] as u32, line[2]);
+        let said = std::fs::read_to_string(run.file(&format!("{n}.counts"))).unwrap();
+        assert_eq!(said.lines().count(), 2 * kills);
+        let of_thread = |line: &str| -> Option<(u32, u64)> {
+            let (thread, count) = line.split_once(' ')?;
+            Some((thread.parse().ok()?, count.parse().ok()?))
+        };
+        // A thread that was killed before it said which one it is has counted nothing.
+        for (thread, count) in said.lines().filter_map(of_thread).filter(|(thread, _)| *thread != 0) {
             let found = values.remove(&thread).unwrap_or_default();
             assert!(found.iter().copied().eq(0..found.len() as u64), "{n}: values of {thread} are missing");
             // At most the one whose call had not returned is more than the program counted.
             assert!((count..=count + 1).contains(&(found.len() as u64)), "{n}: {thread}: {}, {count}", found.len());
+            counted += count;
         }
         assert!(values.is_empty(), "{n}: {:?}", values.keys());
     }
-    assert!(said.iter().map(|line| line[2]).sum::<u64>() > 1000, "{said:?}");
+    assert!(counted > 1000 * traces as u64, "{counted}");
 }
 
 #[test]
@@ -135,7 +135,8 @@ fn fields_async_parts_and_lines_of_a_log_are_shown_with_what_they_say() {
     );
     let trace = Recording::read_whole(&run.file("t.raw"));
     let names: Vec<_> = trace.of(PROGRAM_MARK).map(|e| trace.event_name(e)).collect();
-    assert_eq!(names, ["typed(u=17,i=-17,f=0.5,b=true,x=0xff,path=/a_b)", "log(message=disk_full)", "last"]);
+    let otel = "otel(trace_id=4bf92f3577b34da6a3ce929d0e0e4736,span_id=00f067aa0ba902b7)";
+    assert_eq!(names, ["typed(u=17,i=-17,f=0.5,b=true,x=0xff,path=/a_b)", "log(message=disk_full)", otel, "last"]);
     let spans = |event: u32| trace.spans.spans.iter().filter(move |s| s.event() == event as i32);
     let uploads: Vec<_> = spans(PROGRAM_ASYNC_BEGIN).collect();
     let [first, second] = uploads[..] else { panic!("{uploads:?}") };
@@ -149,27 +150,40 @@ fn fields_async_parts_and_lines_of_a_log_are_shown_with_what_they_say() {
 
 #[test]
 fn each_language_and_library_says_it_in_its_own_words() {
-    let end = |s: &Span| s.start + s.dur;
     let run = guest::succeed(
         &[],
         &format!(
             "{BUILD}
             LIBRARY=$VM/../../kutrace-control/kutrace
             g++ -std=c++17 -Wall -Werror -I$LIBRARY/include $LIBRARY/examples/service.cc -L. -lkutrace -o service
+            gcc -Wall -Werror -pthread -I$LIBRARY/include $LIBRARY/examples/service.c -L. -lkutrace -o service_c
             export PYTHONPATH=$LIBRARY/python PYTHONDONTWRITEBYTECODE=1
             ./service
             kutrace_control go
             ./service
+            ./service_c
+            $TOOLS/examples/requests
             python3 $LIBRARY/examples/service.py
+            $TOOLS/examples/service layer
+            kutrace_control stop $SHARE/t.raw
+            kutrace_control go
             $TOOLS/examples/service
-            kutrace_control stop $SHARE/t.raw"
+            kutrace_control stop $SHARE/own.raw"
         ),
     );
+    what_a_service_says_by_tracing(&Recording::read_whole(&run.file("own.raw")));
     let trace = Recording::read_whole(&run.file("t.raw"));
+    what_a_service_says_by_tracing(&trace);
     let said: Vec<_> = trace.of(PROGRAM_MARK).map(|e| trace.event_name(e)).collect();
     let expected = [
         "cpp.reply(status=200,ratio=0.5,path=/index)",
         "log(message=disk_full)",
+        "c.found",
+        "c.reply(status=200,ratio=0.5,path=/index)",
+        "log(message=disk_full)",
+        "rust.found",
+        "rust.reply(status=200,ratio=0.5,path=/index)",
+        "log(target=requests,message=disk_full)",
         "python.reply(status=200,ratio=0.5,path=/index)",
         "log(level=WARNING,logger=root,message=disk_93_%_full)",
         "python.done",
@@ -184,6 +198,10 @@ fn each_language_and_library_says_it_in_its_own_words() {
     for part in [
         "cpp.handle",
         "cpp.find(path=/index,cached=false)",
+        "c.handle",
+        "c.find",
+        "rust.handle",
+        "rust.find",
         "python.handle",
         "python.find(path=/index,cached=false)",
         "handle(path=/index,size=34)",
@@ -193,19 +211,117 @@ fn each_language_and_library_says_it_in_its_own_words() {
     ] {
         assert!(parts.contains(part), "{part}: {parts:?}");
     }
-    let threads: BTreeSet<_> =
-        spans(PROGRAM_BEGIN).filter(|s| trace.span_name(s) == "upload(id=7)").map(Span::thread).collect();
+    let life = |name: &str| -> &Span {
+        let found = spans(PROGRAM_ASYNC_BEGIN).find(|s| trace.span_name(s) == name);
+        found.unwrap_or_else(|| panic!("{name}"))
+    };
+    for language in ["cpp", "c", "rust", "python"] {
+        life(&format!("{language}.upload(id=7,size=4096)"));
+        let queued = trace.of(PROGRAM_VALUE).find(|e| trace.event_name(e) == format!("{language}.queued"));
+        assert_eq!(queued.map(Event::value), Some(-3), "{language}");
+    }
+    // Two tasks take turns on one thread: neither is inside of the other, and each has ended.
+    let tasks = ["python.answer(id=1)", "python.answer(id=3)"].map(life);
+    let fetches = ["python.fetch(id=2,path=/a)", "python.fetch(id=4,path=/b)"].map(life);
+    let end = |s: &Span| s.start + s.dur;
+    assert!(tasks[0].start < tasks[1].start && tasks[1].start < end(tasks[0]) && end(tasks[0]) < end(tasks[1]));
+    for (task, fetch) in tasks.iter().zip(fetches) {
+        assert!(task.start <= fetch.start && end(fetch) <= end(task) && fetch.dur >= Time::SECOND / 200);
+    }
+}
+
+#[test]
+fn programs_that_are_linked_with_musl_mark_too() {
+    let programs = musl::programs(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("musl"));
+    for program in programs {
+        let run = guest::succeed(
+            &[],
+            &format!("kutrace_control go; {}; kutrace_control stop $SHARE/t.raw", program.display()),
+        );
+        let trace = Recording::read_whole(&run.file("t.raw"));
+        let said: Vec<_> = trace.of(PROGRAM_MARK).map(|e| trace.event_name(e)).collect();
+        assert!(said.len() == 3 && said[0].ends_with(".found") && said[1].contains("reply(status=200"), "{said:?}");
+        assert_eq!(trace.of(PROGRAM_VALUE).map(Event::value).collect::<Vec<_>>(), [-3]);
+    }
+}
+
+/// By the layer or the subscriber: what kutrace-control/tracing/examples/service.rs says, alone or with others.
+fn what_a_service_says_by_tracing(trace: &Recording) {
+    let end = |s: &Span| s.start + s.dur;
+    let spans = |event: u32| trace.spans.spans.iter().filter(move |s| s.event() == event as i32);
+    let named =
+        |event: u32, name: &str| -> Vec<&Span> { spans(event).filter(|s| trace.span_name(s) == name).collect() };
+    for reply in ["/index", "/other"] {
+        let said = format!("service(level=INFO,message=answered_{reply},status=200,ratio=0.5)");
+        assert_eq!(marks(trace, &said).count(), 1, "{said}");
+    }
+    for part in ["handle(path=/index,size=34)", "handle(path=/other,size=17)"] {
+        let [handle] = named(PROGRAM_BEGIN, part)[..] else { panic!("{part}") };
+        let is_inside = |s: &&Span| s.thread() == handle.thread() && handle.start <= s.start && end(s) <= end(handle);
+        assert_eq!(named(PROGRAM_BEGIN, "find(cached=false)").into_iter().filter(is_inside).count(), 1, "{part}");
+    }
+    let threads: BTreeSet<_> = named(PROGRAM_BEGIN, "upload(id=7)").into_iter().map(Span::thread).collect();
     assert_eq!(threads.len(), 2);
-    let polls: Vec<_> = spans(PROGRAM_BEGIN).filter(|s| trace.span_name(s) == "answer(task=1)").collect();
-    assert!(polls.len() == 2 && polls[0].thread() != polls[1].thread(), "{polls:?}");
-    let life = spans(PROGRAM_ASYNC_BEGIN).find(|s| trace.span_name(s) == "answer(id=1)").expect("a task");
-    assert!(polls.iter().all(|poll| life.start <= poll.start && end(poll) <= end(life)));
     let lives: Vec<_> = spans(PROGRAM_ASYNC_BEGIN).map(|s| trace.span_name(s)).collect();
-    assert!(
-        lives.contains(&"cpp.upload(id=7,size=4096)") && lives.contains(&"python.upload(id=7,size=4096)"),
-        "{lives:?}"
-    );
     assert!(lives.iter().any(|life| life.starts_with("upload(id=") && life.ends_with(",id=7)")), "{lives:?}");
+    // The task: its life, in which each thread polls it once, having been told before that it may go on.
+    let polls = named(PROGRAM_BEGIN, "answer(task=1)");
+    let [first, second] = polls[..] else { panic!("{polls:?}") };
+    assert_ne!(first.thread(), second.thread());
+    let [life] = named(PROGRAM_ASYNC_BEGIN, "answer(id=1)")[..] else { panic!("{lives:?}") };
+    let ready = named(PROGRAM_ASYNC_BEGIN, "answer.ready(id=1)");
+    let [created, woken] = ready[..] else { panic!("{ready:?}") };
+    assert!(life.start <= created.start && end(created) <= first.start && end(first) <= woken.start);
+    assert!(end(woken) <= second.start && end(second) <= end(life));
+    // Who woke it was the main thread, as who created it; another polled it.
+    assert_eq!([created.thread(), woken.thread()], [first.thread(); 2]);
+}
+
+/// What each process marks in places.c, by the order in which they begin, without the child of vfork.
+fn places(trace: &Recording) -> Vec<Vec<&str>> {
+    let mut said: Vec<(Pid, Vec<&str>)> = Vec::new();
+    for e in trace.of(PROGRAM_MARK).filter(|e| trace.event_name(e) != "vfork") {
+        match said.iter_mut().find(|(pid, _)| *pid == e.pid) {
+            Some((_, names)) => names.push(trace.event_name(e)),
+            None => said.push((e.pid, vec![trace.event_name(e)])),
+        }
+    }
+    said.into_iter().map(|(_, names)| names).collect()
+}
+
+#[test]
+fn marks_are_there_wherever_in_its_life_a_program_makes_them() {
+    let run = guest::succeed(
+        &[],
+        &format!(
+            "{BUILD}
+            INCLUDE=$VM/../../kutrace-control/kutrace/include
+            gcc -O2 -Wall -Werror -fPIC -shared -DPLUGIN -I$INCLUDE $VM/places.c -L. -lkutrace -o plugin.so
+            gcc -O2 -Wall -Werror -I$INCLUDE $VM/places.c -L. -lkutrace -o places
+            gcc -O2 -Wall -Werror -static -DALONE -I$INCLUDE $VM/places.c $TOOLS/libkutrace.a -o alone 2>&1 | grep -v warning || true
+            for program in places alone; do
+                ./$program
+                kutrace_control go
+                ./$program
+                kutrace_control stop $SHARE/$program.raw
+            done"
+        ),
+    );
+    let plugin = ["plugin.comes", "plugin.call", "plugin.goes"];
+    for (program, plugins) in [("places", [plugin; 2].concat()), ("alone", Vec::new())] {
+        let trace = Recording::read(&run.file(&format!("{program}.raw")));
+        // The child of vfork has the memory of its parent's thread, which does not run meanwhile.
+        let quality = &trace.events.meta.quality;
+        assert!(
+            quality.len() <= 1 && quality.iter().all(|fact| fact.starts_with("1 mark of a program at a time")),
+            "{quality:?}"
+        );
+        let parent = [&["before", "main"][..], &plugins, &["parent", "atexit", "after"]].concat();
+        let expected = [&parent[..], &["fork", "before", "executed", "after"], &["clone"]];
+        assert_eq!(places(&trace), expected, "{program}");
+        let parts = trace.spans.spans.iter().filter(|s| s.event() == PROGRAM_BEGIN as i32);
+        assert!(parts.map(|s| trace.span_name(s)).eq(plugins.iter().step_by(3).map(|_| "plugin.part")), "{program}");
+    }
 }
 
 /// Compiles the example in Java, which takes long in a guest, and says where its classes and jni.h are.
@@ -246,7 +362,7 @@ fn java_says_it_in_its_own_words() {
     assert_eq!(names(PROGRAM_BEGIN), BTreeSet::from(["java.find(path=/index,cached=false)", "java.handle"]));
     assert_eq!(names(PROGRAM_ASYNC_BEGIN), BTreeSet::from(["java.upload(id=7,size=4096)"]));
     let queued = trace.of(PROGRAM_VALUE).next().expect("a value");
-    assert_eq!(trace.event_name(queued), "java.queued=-3");
+    assert_eq!((trace.event_name(queued), queued.value()), ("java.queued", -3));
 }
 
 /// Threads, one after the other, in the test below; a process had memory for about 1,000 before they shared it.
@@ -261,6 +377,8 @@ fn threads_that_come_and_go_share_what_one_of_them_needs() {
             kutrace_control record -b 192M -o $SHARE/t.raw -- sh -c '
                 echo threads=$(./programs threads {THREADS})
                 echo crowd=$(./programs crowd 200 10)'
+            kutrace_control record -b 64M --marks-memory 16M,64M -o $SHARE/crowd.raw -- sh -c '
+                echo at_once=$(./programs crowd 1000 2)'
             kutrace_control gowrap
             echo wrapped=$(./programs threads 2000)
             ./programs calls 400000
@@ -268,6 +386,8 @@ fn threads_that_come_and_go_share_what_one_of_them_needs() {
         ),
     );
     assert_eq!((run.number("threads"), run.number("crowd"), run.number("wrapped")), (THREADS, 2000, 2000));
+    assert_eq!(run.number("at_once"), 2000);
+    assert_eq!(marks(&Recording::read_whole(&run.file("crowd.raw")), "thread").count(), 2000);
     let trace = Recording::read_whole(&run.file("t.raw"));
     let threads: Vec<_> = marks(&trace, "thread").map(|e| e.pid).collect();
     assert_eq!(threads.len() as u64, THREADS + 2000);
@@ -280,6 +400,103 @@ fn threads_that_come_and_go_share_what_one_of_them_needs() {
     assert!(order.len() > 100_000 && order.is_sorted());
     assert_eq!(marks(&trace, "thread").count(), marks(&trace, "thread").map(|e| e.pid).collect::<BTreeSet<_>>().len());
     trace.check();
+}
+
+/// The module holds them while they are of a trace, and no longer.
+#[test]
+fn the_pages_that_programs_had_of_a_trace_go_with_it() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        &format!(
+            "{BUILD}
+            # In a trace of which no program has anything.
+            unused() {{
+                kutrace_control go
+                kutrace_control stop /tmp/t.raw
+                rm /tmp/t.raw
+                echo 3 >/proc/sys/vm/drop_caches
+                sleep 1
+                awk '/MemFree/ {{ print $2 }}' /proc/meminfo
+            }}
+            round() {{
+                kutrace_control $@
+                ./programs calls 300000
+                kutrace_control stop /tmp/t.raw || [ $? = 3 ]
+                rm /tmp/t.raw
+            }}
+            round go
+            before=$(unused)
+            for n in 1 2 3 4 5 6; do
+                round go
+                # Most of its parts are granted anew.
+                round gowrap --marks-memory 1M,8M
+            done
+            grown=$((before - $(unused)))
+            echo grown=$((grown > 0 ? grown : 0))"
+        ),
+    );
+    // Six times four MiB of those and as much of the others would be 49152 kB.
+    assert!(run.number("grown") < 16384, "{}", run.out);
+}
+
+/// What a process may insert is so much a second, on whichever CPUs and by whichever way; who wanted more is told with what
+/// was refused, and the others have all of theirs.
+#[test]
+fn a_process_that_inserts_more_than_its_rate_is_refused_and_told() {
+    let run = guest::succeed(
+        &["--cpus", "2", "--no-load"],
+        &format!(
+            "{BUILD}
+            insmod $KUTRACE_MODULE usermark_rate=2000 markrate=0
+            kutrace_control gowrap
+            for process in first second; do echo $process=$(./programs flood 50000); done
+            echo modest=$(./programs flood 400)
+            kutrace_control status >$SHARE/status
+            kutrace_control stop $SHARE/calls.raw 2>$SHARE/said || echo stopped=$?
+            rmmod kutrace
+            insmod $KUTRACE_MODULE usermark_rate=20000
+            kutrace_control gowrap
+            echo recorded=$(./programs calls 400000)
+            kutrace_control stop $SHARE/memory.raw || [ $? = 3 ]
+            kutrace_control go
+            kutrace_control status >$SHARE/afterwards
+            kutrace_control stop $SHARE/empty.raw
+            rmmod kutrace
+            insmod $KUTRACE_MODULE usermark_rate=64000 markrate=0
+            kutrace_control gowrap
+            echo turns=$(taskset -c 0 ./programs turns 3000)"
+        ),
+    );
+    let text = |name: &str| std::fs::read_to_string(run.file(name)).unwrap();
+    let taken = ["first", "second"].map(|process| run.number(process));
+    assert!(taken.iter().all(|taken| (2000..40_000).contains(taken)), "{taken:?}");
+    assert_eq!((run.number("modest"), run.number("stopped")), (800, 3));
+    let trace = Recording::read(&run.file("calls.raw"));
+    assert_eq!(trace.of(MARK_D).count() as u64, taken[0] + taken[1] + 800);
+    let told: Vec<_> =
+        trace.events.meta.quality.iter().filter(|said| said.contains("(programs) was refused ")).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    for taken in taken {
+        let times = format!("(programs) was refused {} times: ", 100_000 - taken);
+        assert!(told.iter().any(|said| said.contains(&times)), "{told:?}, but {taken} taken");
+        assert!(text("status").contains(&times) && text("said").contains(&times), "{}{}", text("status"), text("said"));
+    }
+    // In its own memory, it records again as soon as it may.
+    let trace = Recording::read(&run.file("memory.raw"));
+    let recorded = run.number("recorded");
+    // Of a second and the part that was granted last, and then more.
+    assert!((30_000..700_000).contains(&recorded), "{recorded}");
+    let last = |event: u32| trace.of(event).last().unwrap();
+    let (mark, call) = (last(PROGRAM_MARK), last(SYSCALL + GETPPID));
+    assert!((mark.pid, mark.ts.0 + 100_000_000 > call.ts.0) == (call.pid, true), "{mark:?}, {call:?}");
+    let quality = &trace.events.meta.quality;
+    assert!(quality.iter().any(|said| said.contains("(programs) was refused ")), "{quality:?}");
+    let lost = quality.iter().find_map(|said| said.split_once(" (programs): ")?.1.split_once(" marks had no room"));
+    let lost: u64 = lost.unwrap().0.parse().unwrap();
+    assert!((800_000..=800_005).contains(&(lost + recorded)), "{lost} and {recorded}");
+    assert!(!text("afterwards").contains("refused"), "{}", text("afterwards"));
+    // What a CPU has taken of the rate in advance goes back when another process's turn comes.
+    assert_eq!(run.number("turns"), 6000);
 }
 
 /// Programs that scribble over all they were granted, in the test below.
@@ -334,7 +551,11 @@ fn forks_threads_and_a_hostile_program_leave_the_others_whole() {
             kutrace_control gowrap
             echo wrapped=$(./programs calls 400000)
             kutrace_control snapshot $SHARE/snapshot.raw
-            kutrace_control stop $SHARE/wrap.raw"
+            kutrace_control stop $SHARE/wrap.raw
+            kutrace_control gowrap --marks-memory 64K,1M
+            echo brief=$(./programs brief 1000)
+            echo after=$(./programs calls 20000)
+            kutrace_control stop $SHARE/brief.raw"
         ),
     );
     assert_eq!((run.number("forks"), run.number("threads"), run.number("wrapped")), (50, 200, 800_000));
@@ -350,4 +571,14 @@ fn forks_threads_and_a_hostile_program_leave_the_others_whole() {
         assert!(marks(&trace, "before").count() > 100_000, "{name}");
         trace.check();
     }
+    // Of processes that have ended, the first make room for the last, and for what a living one goes on to record.
+    assert_eq!((run.number("brief"), run.number("after")), (1000, 40_000));
+    let trace = Recording::read(&run.file("brief.raw"));
+    let brief: Vec<_> = marks(&trace, "brief").map(|e| e.pid.number()).collect();
+    assert!((90..=128).contains(&brief.len()), "{}", brief.len());
+    assert!(marks(&trace, "after").count() > 1000);
+    // The kernel numbers processes one after the other; some of its own may have come between.
+    let after = marks(&trace, "after").next().unwrap().pid.number();
+    assert!(after - brief.iter().min().unwrap() < brief.len() as u32 + 20, "{brief:?}, then {after}");
+    assert!(!trace.events.meta.quality.iter().any(|said| said.contains("refused memory")));
 }

@@ -7,7 +7,7 @@ use std::env;
 use kutrace_format::abi::event::{MONITOR_STORE, OFFLINE, ONLINE, PC_KERNEL, PC_USER};
 use kutrace_format::capability::Capability;
 use kutrace_format::x86::{trap, vector};
-use postprocess::event::number::{EXIT, IPI, IRQ, MONITOR_EXIT, MWAIT, RETURN_BIT, SCHED, TRAP};
+use postprocess::event::number::{EXIT, IPI, IRQ, IRQ_LAST, MONITOR_EXIT, MWAIT, RETURN_BIT, SCHED, TRAP};
 
 use crate::audit::certifies;
 use crate::blocks::Blocks;
@@ -67,6 +67,7 @@ LOAD
     softirqs(&run, &trace);
     totals(&run, &trace);
     own_counts(&run, &trace);
+    every_interrupt_ends(&trace, 2);
     certifies(&run.file("t.raw"), &["timer interrupts", "softirqs RCU", "context switches", "new threads"]);
     let said = Blocks::read(&run.file("t.raw")).header.unseen;
     for seen in [Capability::Wakeups, Capability::IdleStates, Capability::Returns] {
@@ -81,6 +82,14 @@ LOAD
         assert_eq!(trace.of(number).next().is_some(), tells(version, differs), "{version:?}: {differs:?}");
     }
     assert!(run.out.contains("off=-1\n") && run.out.contains("on=1\n"), "{}", run.out);
+}
+
+/// On each CPU, but for one that an end of the trace cuts.
+fn every_interrupt_ends(trace: &Recording, cpus: usize) {
+    for interrupt in IRQ..=IRQ_LAST {
+        let [begins, ends] = [interrupt, interrupt | RETURN_BIT].map(|number| trace.of(number).count());
+        assert!(begins.abs_diff(ends) <= cpus, "{interrupt:#x}: {begins} begin, {ends} end");
+    }
 }
 
 #[test]
@@ -142,6 +151,8 @@ fn what_a_stock_kernel_seldom_does_is_told() {
     assert!(count(MONITOR_EXIT) > 100, "its end");
     assert!(count(MONITOR_STORE.into()) > 100, "what wakes it");
     assert_eq!(count(PC_USER.into()) + count(PC_KERNEL.into()), count(IRQ + vector::LOCAL_TIMER), "samples of ticks");
+    every_interrupt_ends(&trace, 3);
+    assert!(count(IRQ + vector::CALL_FUNCTION) > 0, "a call of functions on several CPUs");
     if tells((run.number("major"), run.number("minor")), Capability::Senders) {
         for vector in [0xfb, 0xfc] {
             assert!(trace.of(IPI).any(|e| e.ret == vector), "a sender of vector {vector:#x}");

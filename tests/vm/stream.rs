@@ -5,6 +5,7 @@
 use std::fs;
 
 use kutrace_format::abi::block::BYTES;
+use postprocess::event::number::{MARK_A, PROGRAM_MARK};
 use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 
@@ -30,6 +31,11 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
         # What happened more than a second ago is on the disk, of idle CPUs too.
         kutrace_control mark early
         sleep 1.5
+        # Another reader is told where it finds that, and disturbs nobody.
+        kutrace_control snapshot /tmp/snapshot.raw 2>$SHARE/snapshot && exit 9
+        cp $SHARE/killed.raw $SHARE/copied.raw
+        kutrace_control mark late
+        sleep 1.5
         kill -9 $victim
         wait $victim || true
         kutrace_control status >$SHARE/status
@@ -44,13 +50,19 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
         assert_eq!(verdict(&found), Verdict::Pass, "{text}");
         assert!(text.contains("info  timer interrupts: the kernel counted "), "{text}");
     }
-    let killed = fs::read(run.file("killed.raw")).unwrap();
-    let found = judge(&killed).unwrap();
-    let text: String = found.iter().map(|finding| format!("{finding}\n")).collect();
-    assert_eq!(verdict(&found), Verdict::Incomplete, "{text}");
-    assert!(killed.len() > BYTES * 64, "{} bytes", killed.len());
-    let events = source::decode(&killed).unwrap();
-    assert!(events.events.iter().any(|e| events.names.text(e.name) == "mark_a=early"), "the mark is missing\n{text}");
+    for (name, marks) in [("killed.raw", &["mark_a=early", "mark_a=late"][..]), ("copied.raw", &["mark_a=early"])] {
+        let cut = fs::read(run.file(name)).unwrap();
+        let found = judge(&cut).unwrap();
+        let text: String = found.iter().map(|finding| format!("{finding}\n")).collect();
+        assert_eq!(verdict(&found), Verdict::Incomplete, "{name}\n{text}");
+        assert!(cut.len() > BYTES * 64, "{name}: {} bytes", cut.len());
+        let events = source::decode(&cut).unwrap();
+        let of_mark =
+            events.events.iter().map(|e| events.names.text(e.name)).filter(|name| name.starts_with("mark_a="));
+        assert_eq!(of_mark.collect::<Vec<_>>(), marks, "{name}\n{text}");
+    }
+    let said = fs::read_to_string(run.file("snapshot")).unwrap();
+    assert!(said.contains("the trace is a stream, which process ") && said.contains("hint: read or copy"), "{said}");
     let status = fs::read_to_string(run.file("status")).unwrap();
     assert!(status.contains("state:  ") && !status.contains("tracing"), "{status}");
 }
@@ -83,6 +95,53 @@ fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
     assert!(gaps.iter().all(|gap| gap.ts.0 + 50_000_000 < end.0), "recording went on after it");
     assert!(trace.events.events.iter().any(|e| trace.event_name(e) == "mark_a=after"));
     trace.check();
+}
+
+/// What programs record comes as they do it: many times their memory, each mark once, whichever of a ring's files is being
+/// written; to a pipe; and what is older than a second is there if the writer is killed.
+#[test]
+fn programs_record_more_than_their_memory() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        cd /tmp
+        cp $(dirname $(command -v kutrace_control))/libkutrace.so .
+        export LD_LIBRARY_PATH=/tmp
+        gcc -O2 -Wall -Werror -pthread -I$VM/../../kutrace-control/kutrace/include $VM/programs.c -L. -lkutrace -o programs
+        # One after the other, of which each finds what those before it gave back.
+        several() { echo $1=$(($(for n in 1 2 3 4; do echo "$(./programs slowly 25000) +"; done) 0)); }
+        export -f several
+        stream="record --stream --no-symbols --marks-memory 1M,1M -b 64M"
+        kutrace_control $stream -o $SHARE/t.raw -- bash -c 'echo one=$(./programs slowly 150000); several more'
+        kutrace_control $stream --rotate 1M --keep 100 -o ring.trace -- bash -c 'echo ring=$(./programs slowly 200000)'
+        for file in ring.*; do rawtoevent -q $file | grep -c ' before (230)$\| after (230)$'; done >counts
+        echo files=$(wc -l <counts)
+        echo found=$(($(paste -sd+ counts)))
+        kutrace_control $stream -o - -- bash -c './programs slowly 50000 >marked' 2>said | rawtoevent --live >$SHARE/live.events 2>$SHARE/live.said
+        kutrace_control $stream -o $SHARE/killed.raw -- sleep 60 & victim=$!
+        until kutrace_control status | grep -q "state: *tracing"; do sleep 0.1; done
+        echo killed=$(./programs slowly 40000)
+        sleep 1.5
+        kill -9 $victim
+        wait $victim || true
+        "#,
+    );
+    let marks = |trace: &Recording| {
+        let is_mark = |name: &str| name == "before" || name == "after";
+        trace.of(PROGRAM_MARK).filter(|e| is_mark(trace.event_name(e))).count() as u64
+    };
+    let trace = Recording::read_whole_alone(&run.file("t.raw"));
+    assert_eq!((run.number("one"), run.number("more")), (300_000, 200_000));
+    assert_eq!(marks(&trace), 500_000);
+    assert!(run.number("files") > 3, "{}", run.out);
+    assert_eq!((run.number("ring"), run.number("found")), (400_000, 400_000));
+    let live = fs::read_to_string(run.file("live.events")).unwrap();
+    let shown = live.lines().filter(|line| line.ends_with(" before (230)") || line.ends_with(" after (230)")).count();
+    assert_eq!(shown, 100_000, "{}", fs::read_to_string(run.file("live.said")).unwrap());
+    assert!(!live.contains("marks of programs came after"), "late");
+    let killed = source::decode(&fs::read(run.file("killed.raw")).unwrap()).unwrap();
+    let named = |name: &str| killed.events.iter().filter(|e| killed.names.text(e.name) == name).count();
+    assert_eq!((named("before"), named("after")), (40_000, 40_000));
 }
 
 /// A ring of files is the recording in pieces: each is a trace that passes, no event is in two files or in none, and no
@@ -138,6 +197,46 @@ fn every_event_is_in_exactly_one_file_of_a_ring() {
     assert_eq!(marks, (1..=last).collect::<Vec<_>>());
 }
 
+/// A CPU that goes offline keeps its last block until it comes back: it is written all the same, and files are cut.
+#[test]
+fn a_ring_is_cut_while_a_cpu_is_offline() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        mkdir /tmp/ring
+        cd /tmp/ring
+        work() {
+            n=0
+            until_file() {
+                until test -e $1; do
+                    n=$((n + 1))
+                    kutrace_control mark $n
+                    dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null
+                done
+            }
+            taskset -c 1 kutrace_control mark last
+            echo 0 >/sys/devices/system/cpu/cpu1/online
+            until_file t.000003.trace
+            echo 1 >/sys/devices/system/cpu/cpu1/online
+            until_file t.000005.trace
+            echo marks=$n
+        }
+        export -f work
+        kutrace_control record --stream --no-symbols -b 64M --rotate 1M --keep 100 -o t.trace -- bash -c work
+        cp *.trace $SHARE"#,
+    );
+    let mut files: Vec<_> = fs::read_dir(run.share.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "trace"));
+    files.sort();
+    assert!(files.len() >= 5, "{files:?}");
+    let traces: Vec<_> = files.iter().map(|path| Recording::read_whole_alone(path)).collect();
+    let of = |kind| traces.iter().flat_map(move |trace| trace.of(kind).map(move |e| (trace, e)));
+    let marks: Vec<_> = of(postprocess::event::number::MARK_D).map(|(_, mark)| mark.arg).collect();
+    assert_eq!(marks, (1..=run.number("marks") as u32).collect::<Vec<_>>());
+    let last: Vec<_> = of(postprocess::event::number::MARK_A).map(|(trace, mark)| trace.event_name(mark)).collect();
+    assert_eq!(last, ["mark_a=last"]);
+}
+
 /// The events of a stream are shown while it goes on: a mark, soon after it was set, with all CPUs' events before it in
 /// order; and at the end they are those of the same stream read as a file.
 #[test]
@@ -178,4 +277,112 @@ fn events_of_a_stream_are_shown_as_they_happen() {
     assert_eq!(live.0.len(), whole.0.len());
     let differs = live.0.iter().zip(&whole.0).position(|(live, whole)| live != whole);
     assert_eq!(differs.map(|at| (live.0[at], whole.0[at])), None);
+}
+
+/// A CPU that is stuck does not end a stream: the others' blocks are written, and its own once it is back. Nor does it end
+/// watching, which says so.
+#[test]
+fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
+    let run = guest::succeed(
+        &guest::STUCK,
+        r#"
+        taskset -p -c 0 $$ >/dev/null
+        insmod $KUTRACE_BESIDE/stick.ko
+        kutrace_control record --stream --no-symbols -b 64M --rotate 1M --keep 100 -o t.trace 2>$SHARE/said & writer=$!
+        until test -e t.000001.trace; do sleep 0.1; done
+        taskset -c 1 kutrace_control mark before
+        # As much as two files have.
+        work() { taskset -c 2 dd if=/dev/zero of=/dev/null bs=1 count=200000 2>/dev/null; }
+        work
+        echo 300 >/sys/module/stick/parameters/seconds
+        for n in 1 2 3; do work; sleep 5; done
+        kill -0 $writer
+        rmmod stick
+        taskset -c 1 kutrace_control mark back
+        work
+        sleep 2
+        kill -INT $writer
+        wait $writer || true
+        cp t.*.trace $SHARE
+
+        insmod $KUTRACE_BESIDE/stick.ko
+        kutrace_control gowrap
+        kutrace_control watch --bare --when signal -o kept >lines 2>watched & watch=$!
+        until grep -q watching watched; do sleep 0.1; done
+        echo 300 >/sys/module/stick/parameters/seconds
+        until grep -q 'a CPU lets nothing else run: what happens is judged later' watched; do
+            sleep 0.2
+            kill -0 $watch
+        done
+        rmmod stick
+        kill -USR1 $watch
+        until [ -s lines ]; do sleep 0.2; kill -0 $watch; done
+        kill -INT $watch
+        wait $watch || true"#,
+    );
+    let said = fs::read_to_string(run.file("said")).unwrap();
+    assert!(said.contains("a CPU lets nothing else run: what it records is written later"), "{said}");
+    assert!(said.contains(" 0 events lost"), "{said}");
+    let mut files: Vec<_> = fs::read_dir(run.share.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "trace"));
+    files.sort();
+    let mut marks = Vec::new();
+    for path in &files {
+        let trace = Recording::read_whole_alone(path);
+        marks.extend(trace.of(MARK_A).map(|e| (e.cpu.number(), trace.event_name(e).to_string())));
+    }
+    println!("{} files: {said}", files.len());
+    assert_eq!(marks, [(1, "mark_a=before".to_string()), (1, "mark_a=back".to_string())]);
+    assert!(files.len() > 3, "{files:?}");
+}
+
+/// The writer of a ring knows what runs and has run, however many programs came and went, and needs no more memory for it
+/// the longer it writes. It keeps some thousand parts of ended programs, a few megabytes, before it looks which it can
+/// forget: only a long storm tells that from keeping all.
+#[test]
+fn a_ring_under_a_storm_of_programs_names_functions_in_bounded_memory() {
+    let (warm, storm) = if guest::SOAK { (1500, 10_000) } else { (300, 900) };
+    let script = r#"
+        mkdir /tmp/ring
+        cd /tmp/ring
+        gcc -g -O2 -Wall -Werror -DLIBRARY -c -o turn.o $VM/functions.c
+        gcc -g -O2 -Wall -Werror -Wl,--build-id -o program $VM/functions.c turn.o
+        for n in 1 2; do (while :; do /bin/true; done) & storms="$storms $!"; done
+        kutrace_control record --stream -b 16M --rotate 1M --keep 8 -o t.trace 2>told & writer=$!
+        forks() { sed -n 's/^processes //p' /proc/stat; }
+        # Without the pages of the recorder's memory that it has mapped.
+        resident() { sed -n 's/^RssAnon:\s*\([0-9]*\) kB/\1/p' /proc/$writer/status; }
+        until_forks() { local from=$(forks); until [ $(($(forks) - from)) -ge $1 ]; do sleep 0.2; done; }
+        files() { ls | sed -n 's/^t\.0*\([0-9]*\)\.trace$/\1/p' | tail -1; }
+        until_forks WARM
+        echo early=$(resident)
+        echo first=$(files)
+        until_forks STORM
+        echo late=$(resident)
+        echo last=$(files)
+        # It is loaded and ends while the storm goes on.
+        ./program 0.5
+        kill $storms
+        kill -INT $writer
+        wait $writer || true
+        named=0
+        for file in t.*.trace; do
+            rawtoevent -q $file >events
+            named=$((named + $(grep -c ' PC=inner@outer ' events || true)))
+        done
+        echo named=$named
+        cp $(ls t.*.trace | tail -n 1) $SHARE/last.trace
+        cat told"#;
+    let script = script.replace("WARM", &warm.to_string()).replace("STORM", &storm.to_string());
+    let run = guest::succeed(&["--cpus", "2", "--timeout", "1200"], &script);
+    let (early, late) = (run.number("early"), run.number("late"));
+    let (first, last) = (run.number("first"), run.number("last"));
+    println!("{early} kB in file {first}, {late} kB in file {last}");
+    assert!(last > first + 2, "too few files to mean anything");
+    // What the kernel tells of a program is more than a kilobyte; the kernel's symbols, that end every file, take ten
+    // megabytes, and what is kept of programs up to five.
+    assert!(late < 20_000 && (!guest::SOAK || late < early + storm * 6 / 10), "{early} kB, then {late} kB");
+    assert!(run.number("named") > 5, "{}", run.out);
+    assert!(!run.out.contains("came too fast"), "{}", run.out);
+    Recording::read_whole_alone(&run.file("last.trace"));
 }

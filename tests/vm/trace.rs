@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
+use kutrace_format::file::FLAG_WRAPPED;
 use kutrace_tests::check::Texts;
 use kutrace_tests::cut::{self, Part};
 use kutrace_tests::reader;
@@ -19,11 +20,13 @@ use postprocess::span::{self, Span, Spans, Tally};
 use postprocess::time::Time;
 use postprocess::{raw, source};
 
+use crate::guest;
+
 /// Of traces with more events than this, of storms, a part is asked what happened: all would take minutes.
-const ASKED: usize = 1_000_000;
+const ASKED: usize = if guest::SOAK { 1_000_000 } else { PART };
 /// Entries of such a part.
 const PART: usize = 300_000;
-/// A folder to keep traces in of which something is said that did not happen.
+/// A folder to keep traces in, or what was asked of them, of which something is said that did not happen.
 const KEEP: &str = "KUTRACE_KEEP";
 
 /// Events and spans of one raw file.
@@ -68,10 +71,11 @@ impl Recording {
     fn ask(&self, path: &Path) {
         let bytes = fs::read(path).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let texts = Texts::of(&if self.events.events.len() < ASKED { bytes } else { middle(&bytes) });
-        texts.check(folder.path()).unwrap_or_else(|said| {
+        let asked = if self.events.events.len() < ASKED { bytes } else { middle(&bytes) };
+        Texts::of(&asked).check(folder.path()).unwrap_or_else(|said| {
             if let Some(kept) = std::env::var_os(KEEP) {
-                fs::copy(path, Path::new(&kept).join(path.file_name().unwrap())).unwrap();
+                let name = thread::current().name().unwrap_or("trace").replace("::", "-");
+                fs::write(Path::new(&kept).join(name + ".raw"), asked).unwrap();
             }
             panic!("{}: {said}", path.display())
         });
@@ -80,6 +84,11 @@ impl Recording {
     /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly and say what happened.
     pub fn read_whole(path: &Path) -> Recording {
         Recording::read_and_ask(path).whole()
+    }
+
+    /// Reads a raw file as [`Recording::read`] does, without second opinions.
+    pub fn read_alone(path: &Path) -> Recording {
+        Recording::decode(path).0
     }
 
     /// Reads a raw file as [`Recording::read_whole`] does, without second opinions: those take seconds each.
@@ -153,7 +162,11 @@ fn middle(bytes: &[u8]) -> Vec<u8> {
     let raw = raw::parse(bytes).unwrap();
     let entries = cut::entries(&raw);
     let start = raw.header.start.tsc >> raw.header.shift;
-    let first = entries.len().saturating_sub(PART) / 2;
+    // Of a trace that wrapped, nobody knows what a CPU did before its first entry.
+    let mut cpus = BTreeSet::new();
+    let begins = entries.iter().enumerate().filter(|(_, (cpu, _))| cpus.insert(*cpu)).map(|(place, _)| place);
+    let all = if raw.header.flags & FLAG_WRAPPED == 0 { 0 } else { begins.last().unwrap_or(0) };
+    let first = all.max(entries.len().saturating_sub(PART) / 2);
     let last = (first + PART).min(entries.len() - 1);
     let [from, to] = [first, last].map(|place| entries[place].1.at - start);
     cut::part(&raw, &entries, &Part { from, to, ..Part::default() }).bytes()

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::process::Command;
 
+use kutrace_tests::skip::skip;
 use postprocess::event::number::TRACEPOINT_MARK;
 use postprocess::event::Event;
 
@@ -23,8 +25,10 @@ fn run(more: &[&str], script: &str) -> guest::Run {
 
 /// The entries of a tracepoint, each with its fields.
 fn records<'t>(trace: &'t Recording, name: &str) -> Vec<(&'t Event, BTreeMap<&'t str, &'t str>)> {
-    let head = format!("{name}(");
-    let fields = |e: &'t Event| trace.event_name(e).strip_prefix(&head)?.strip_suffix(')');
+    let fields = |e: &'t Event| match trace.event_name(e).strip_prefix(name)? {
+        "" => Some(""),
+        fields => fields.strip_prefix('(')?.strip_suffix(')'),
+    };
     let pairs = |text: &'t str| text.split(',').map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
     trace.of(TRACEPOINT_MARK).filter_map(|e| Some((e, pairs(fields(e)?)))).collect()
 }
@@ -198,4 +202,50 @@ WORK
     assert_eq!(starts.len(), dones.len());
     let off = Recording::read_whole(&run.file("off.raw"));
     assert_eq!(off.of(TRACEPOINT_MARK).count(), 0);
+}
+
+#[test]
+fn probes_of_java_s_virtual_machine_are_recorded() {
+    let Some(library) = java() else { return skip("probes of Java", "no javac, or a virtual machine without probes") };
+    let run = run(
+        &[],
+        &format!(
+            r#"
+        cat >/tmp/Work.java <<'WORK'
+public class Work {{
+    public static void main(String[] arguments) throws InterruptedException {{
+        for (int n = 0; n < 20; n++) {{
+            System.gc();
+            Thread thread = new Thread(() -> {{}});
+            thread.start();
+            thread.join();
+        }}
+    }}
+}}
+WORK
+        probe() {{ echo --usdt {library}:hotspot:$1; }}
+        cd /tmp; javac Work.java
+        kutrace_control go $(probe gc__begin) $(probe gc__end) $(probe thread__start) $(probe thread__stop)
+        java -Xint -XX:+UseSerialGC -Xmx64m Work
+        kutrace_control stop $SHARE/t.raw
+        "#
+        ),
+    );
+    let trace = Recording::read_whole(&run.file("t.raw"));
+    let of = |name: &str| records(&trace, &format!("hotspot:{name}"));
+    assert_eq!([of("gc__begin").len(), of("gc__end").len()], [20, 20]);
+    // The kernel knows each thread by the number that it tells of itself.
+    let stops = of("thread__stop");
+    assert!(stops.iter().all(|(e, fields)| fields["arg4"] == e.pid.number().to_string()));
+    assert!(stops.len() >= 20 && of("thread__start").len() >= stops.len());
+}
+
+/// The library of a virtual machine for Java that has probes, if there is one, and a compiler.
+fn java() -> Option<String> {
+    let out = Command::new("javac").args(["-J-XshowSettings:properties", "-version"]).output().ok()?;
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let home = said.lines().find_map(|line| line.trim().strip_prefix("java.home = "))?.to_owned();
+    let library = format!("{home}/lib/server/libjvm.so");
+    let notes = Command::new("readelf").args(["-n", &library]).output().ok()?;
+    String::from_utf8_lossy(&notes.stdout).contains("gc__begin").then_some(library)
 }

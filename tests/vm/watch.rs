@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kutrace_format::x86::vector;
 use postprocess::event::number::{IRQ, SOFTIRQ, SYSCALL};
+use postprocess::sink::verdict::{judge, verdict, Verdict};
 use serde_json::Value;
 
 use crate::guest::{self, Run};
@@ -133,7 +134,7 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
         .collect();
     assert!((1..=3).contains(&kept.len()), "{kept:?}");
     let worst = lines.iter().filter_map(|line| line["worse"].as_f64()).fold(0.0, f64::max);
-    assert!(kept.contains(&worst), "{worst} of {kept:?}");
+    assert!(kept.contains(&worst), "{worst} of {kept:?}: {}", fs::read_to_string(run.file("lines")).unwrap());
 }
 
 /// On a kernel of Debian's, which knows of pressure: what a condition needs of the kernel is provoked, twice each.
@@ -245,4 +246,46 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
         told["took_ns"].as_u64() == Some(worst)
     };
     assert!(kept.iter().any(is_worst), "{worst} ns is not kept");
+}
+
+/// A recorder that has overwritten its beginning is compared with what the kernel counted since.
+#[test]
+fn what_is_kept_of_a_recorder_that_wrapped_is_judged() {
+    let run = guest::succeed(
+        &["--cpus", "2", "--no-load"],
+        r#"
+        insmod $KUTRACE_MODULE tracemb=4
+        stress-ng --quiet --switch 1 --timer 1 --fork 1 & load=$!
+        kutrace_control gowrap
+        kutrace_control watch --bare --when signal -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
+        until grep -q watching $SHARE/told; do sleep 0.1; done
+        until kutrace_control status | grep -q '(lap'; do sleep 0.5; done
+        sleep 2
+        kill -USR1 $watch
+        until grep -q signal $SHARE/lines; do sleep 0.1; done
+        # Without the readings of `watch`, nothing can be said of the same recorder.
+        kutrace_control snapshot /tmp/alone.trace
+        kill -INT $watch
+        wait $watch || true
+        kill $load
+        wait $load || true
+        checktrace /tmp/alone.trace | sed 's/^/alone /'
+        checktrace $SHARE/kept/*.trace
+        cat $SHARE/told"#,
+    );
+    let path = file(&run, &lines(&run.file("lines"))[0]).unwrap();
+    let trace = Recording::read_whole_alone(&path);
+    assert_eq!(trace.events.meta.flags & 0x40, 0x40, "it did not wrap");
+    let found = judge(&fs::read(&path).unwrap()).unwrap();
+    let text: String = found.iter().map(|finding| format!("{finding}\n")).collect();
+    assert_eq!(verdict(&found), Verdict::Pass, "{text}");
+    assert!(!text.contains("not judged") && !text.contains("; without "), "{text}");
+    for kind in ["timer interrupts", "context switches", "softirqs SCHED"] {
+        let told =
+            text.lines().find_map(|line| line.split_once(&format!("{kind}: the kernel counted "))?.1.split(',').next());
+        let counted: u64 = told.unwrap_or_else(|| panic!("{kind}: {text}")).parse().unwrap();
+        assert!(counted > 10, "{kind}: too few to mean anything: {text}");
+    }
+    let alone: String = run.out.lines().filter(|line| line.starts_with("alone ")).collect();
+    assert!(alone.contains("not judged") || alone.contains("; without "), "{}", run.out);
 }

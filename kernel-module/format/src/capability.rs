@@ -80,6 +80,8 @@ capabilities! {
     25 Softirqs "softirqs";
     /// Which of two events within a microsecond was first, and what lies between them.
     26 Moments "what is shorter than a microsecond";
+    /// What the host of this machine takes from its CPUs, if it has a host.
+    27 Steal "time that the host takes from this machine's CPUs";
 }
 
 /// The capabilities that a source lacks. A bit that is not known is of a younger recorder.
@@ -88,7 +90,7 @@ pub struct Unseen(pub u64);
 
 impl Unseen {
     /// What the original's recorder, of formats 3 and 4, lacks.
-    pub const ORIGINAL: Unseen = Unseen(0xff);
+    pub const ORIGINAL: Unseen = Unseen(0xff | 1 << Capability::Steal as u64);
 
     /// What every source of tracepoints lacks, of kernels without the hooks.
     pub const TRACEPOINTS: Unseen = Unseen::of(&[
@@ -111,6 +113,7 @@ impl Unseen {
         Capability::Frequency,
         Capability::Packets,
         Capability::ProgramFaults,
+        Capability::Steal,
     ]);
 
     /// These capabilities.

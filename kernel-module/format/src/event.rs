@@ -71,12 +71,14 @@ kinds! {
     IdleExit "C_EXIT" "leaving idle";
     /// A thread in user mode.
     User "USER" "user";
+    /// A virtual CPU runs its guest.
+    Guest "GUEST" "guest";
     /// Time without a record.
     Lost "LOST" "lost";
     /// The CPU is offline.
     Offline "OFFLINE" "offline";
     /// The CPU stood still.
-    Stalled "STALLED" "stalled";
+    Stalled "STALLED" "stood still";
     /// A system call.
     Syscall "SYSCALL" "system call";
     /// A trap.
@@ -103,6 +105,8 @@ kinds! {
     Sample "SAMPLE" "PC sample";
     /// A frequency.
     Frequency "FREQ" "frequency";
+    /// Time that the host took.
+    Steal "STEAL" "stolen";
     /// A lock that is held or waited for.
     Lock "LOCK" "lock";
     /// A thread turns to an RPC.

@@ -33,6 +33,11 @@ pub const NAMES: [u8; 4] = *b"NAME";
 pub const COUNTERS: [u8; 4] = *b"KCNT";
 /// Section tag: what one process recorded into memory of its own: see [`crate::abi::programs`] and docs/format.md.
 pub const PROGRAM: [u8; 4] = *b"PROG";
+/// Section tag: which programs were refused how often, since they inserted faster than the recorder takes it: for each
+/// [`REFUSED_BYTES`], those of [`crate::abi::programs::Refused`].
+pub const REFUSED: [u8; 4] = *b"RATE";
+/// Bytes of a record of [`REFUSED`].
+pub const REFUSED_BYTES: usize = 32;
 /// Section tag: blocks of [`crate::abi::block::BYTES`], ordered by begin time.
 pub const BLOCKS: [u8; 4] = *b"BLOK";
 
@@ -60,6 +65,10 @@ pub const FLAG_LLC: u32 = 8;
 
 /// [`Header::flags`]: a stream, written while it was recorded: sections follow each other as they come.
 pub const FLAG_STREAM: u32 = 128;
+/// [`Header::flags`]: the trace continues that of the file before: no CPU is known before its first block.
+pub const FLAG_CONTINUES: u32 = 256;
+/// [`Header::flags`]: the next file continues it: no CPU is known after its last block.
+pub const FLAG_CONTINUED: u32 = 512;
 
 /// [`Header::flags`]: the kernel found after the start that the TSC is not stable, so times may be wrong.
 pub const FLAG_UNSTABLE: u32 = NOTE_UNSTABLE;
@@ -158,6 +167,11 @@ pub enum NameKind {
     Syscall = 8,
     /// A 32-bit system call number.
     Syscall32 = 12,
+    /// This machine is a guest: the text says of what, `kvm` or `other`.
+    Hypervisor = 9,
+    /// A virtual CPU of a guest that this machine runs: number is its thread, second its number in the guest. The text
+    /// is [`crate::vcpu::Vcpu`]'s.
+    Vcpu = 10,
     /// An errno value, positive.
     Errno = 14,
     /// A softirq number.
@@ -192,6 +206,8 @@ impl NameKind {
             4 => NameKind::Trap,
             5 => NameKind::Irq,
             8 => NameKind::Syscall,
+            9 => NameKind::Hypervisor,
+            10 => NameKind::Vcpu,
             12 => NameKind::Syscall32,
             14 => NameKind::Errno,
             15 => NameKind::Softirq,

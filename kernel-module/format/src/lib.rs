@@ -15,5 +15,6 @@ pub mod flag;
 pub mod capability;
 pub mod file;
 pub mod reading;
+pub mod vcpu;
 pub mod program;
 pub mod x86;

@@ -4,8 +4,8 @@
 //! A section [`crate::file::PROGRAM`] holds one process:
 //!
 //! ```text
-//! 0 serial u32   4 tgid u32   8 grants u32   12 zero u32   16 refused u64   24 bytes of the area u64   32 comm [16]
-//! 48 grants of 32 bytes, then the area
+//! 0 serial u32   4 tgid u32   8 grants u32   12 layout u32   16 refused u64   24 bytes that follow u64   32 comm [16]
+//! 48 grants of 32 bytes, then by layout: 0 the area   1 the bytes of each grant, one after the other
 //! ```
 
 use crate::abi::programs::{
@@ -17,6 +17,26 @@ use crate::abi::programs::{
 pub const HEAD_BYTES: usize = 48;
 /// Bytes of a grant.
 pub const GRANT_BYTES: usize = 32;
+/// A layout: what follows the grants is the area from its start on.
+pub const WHOLE_AREA: u32 = 0;
+/// A layout: what follows the grants is their bytes, in their order.
+pub const GRANTS_ALONE: u32 = 1;
+
+/// How many bytes of a copy have whole words, where a thread wrote while it was made, and `before` is an earlier copy of
+/// the same: up to the first entry that was not begun in that. A copy may have some bytes of a word from before it was
+/// written and some from after, but not if the one before it has any of the word.
+pub fn whole(before: &[u8], copy: &[u8]) -> usize {
+    let mut rest = copy;
+    while let Some(word) = rest.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) {
+        let at = copy.len() - rest.len();
+        if word != 0 && before.get(at..at + 8).is_none_or(|bytes| number(bytes) == 0) {
+            return at;
+        }
+        let words = if word == 0 { 1 } else { 1 + payload(word) };
+        rest = rest.get(8 * words..).unwrap_or_default();
+    }
+    copy.len()
+}
 
 /// An entry of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +71,56 @@ impl<'a> Entries<'a> {
         Entries { rest: words, last: tsc, unfinished: 0, strange: 0 }
     }
 
+    /// How many bytes of a grant that is being filled are final, and the time of the last entry there: up to the first
+    /// entry that is not complete, or not begun.
+    pub fn settled(words: &'a [u8], tsc: u64) -> (usize, u64) {
+        let mut entries = Entries::new(words, tsc);
+        loop {
+            let left = entries.rest;
+            let word = left.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            if word == 0 || word & OPEN != 0 || left.len() / 8 <= payload(word) {
+                return (words.len() - left.len(), entries.last);
+            }
+            entries.step();
+        }
+    }
+
+    /// Reads a word with its payload, which may be no entry.
+    fn step(&mut self) -> Option<Entry<'a>> {
+        let Some(word) = self.take(1).map(number) else {
+            self.rest = &[];
+            return None;
+        };
+        if word == 0 {
+            return None;
+        }
+        let Some(values) = self.take(payload(word)) else {
+            self.strange += 1;
+            self.rest = &[];
+            return None;
+        };
+        if word & OPEN != 0 {
+            self.unfinished += 1;
+            return None;
+        }
+        let step = (word as u32).wrapping_sub(self.last as u32) as i32;
+        let tsc = self.last.saturating_add(step.max(0) as u64);
+        match (kind(word), values.len() / 8) {
+            // The kernel says when the grant was made, so nothing in it is earlier.
+            (FULL_TIME, 1) if number(values) >= self.last => self.last = number(values),
+            (MARK | BEGIN, _) | (END, 0) | (VALUE | ASYNC_END, 1) | (ASYNC_BEGIN, 1..) => {
+                self.last = tsc;
+                let (value, fields) = match kind(word) {
+                    MARK | BEGIN | END => (0, values),
+                    _ => (number(values), values.get(8..).unwrap_or_default()),
+                };
+                return Some(Entry { tsc, kind: kind(word), name: name(word), value, fields });
+            }
+            _ => self.strange += 1,
+        }
+        None
+    }
+
     /// The next `words` words.
     fn take(&mut self, words: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(8 * words)?;
@@ -63,36 +133,13 @@ impl<'a> Iterator for Entries<'a> {
     type Item = Entry<'a>;
 
     fn next(&mut self) -> Option<Entry<'a>> {
-        loop {
-            let word = number(self.take(1)?);
-            if word == 0 {
-                continue;
-            }
-            let Some(values) = self.take(payload(word)) else {
-                self.strange += 1;
-                self.rest = &[];
-                return None;
-            };
-            if word & OPEN != 0 {
-                self.unfinished += 1;
-                continue;
-            }
-            let step = (word as u32).wrapping_sub(self.last as u32) as i32;
-            let tsc = self.last.saturating_add(step.max(0) as u64);
-            match (kind(word), values.len() / 8) {
-                // The kernel says when the grant was made, so nothing in it is earlier.
-                (FULL_TIME, 1) if number(values) >= self.last => self.last = number(values),
-                (MARK | BEGIN, _) | (END, 0) | (VALUE | ASYNC_END, 1) | (ASYNC_BEGIN, 1..) => {
-                    self.last = tsc;
-                    let (value, fields) = match kind(word) {
-                        MARK | BEGIN | END => (0, values),
-                        _ => (number(values), values.get(8..).unwrap_or_default()),
-                    };
-                    return Some(Entry { tsc, kind: kind(word), name: name(word), value, fields });
-                }
-                _ => self.strange += 1,
+        while !self.rest.is_empty() {
+            let entry = self.step();
+            if entry.is_some() {
+                return entry;
             }
         }
+        None
     }
 }
 

@@ -14,6 +14,9 @@ pub const READINGS_MAX: usize = 4 << 20;
 /// Bytes before the text of a reading.
 pub const HEAD_BYTES: usize = 24;
 
+/// [`Reading::file`] of none: its text only fills a section up.
+pub const NOTHING: u16 = 0;
+
 /// [`Reading::file`] of something else that is left with a trace, and that becomes a name of its file: the description of
 /// the tracepoint whose place among those chosen is [`Reading::before`].
 pub const TRACEPOINT: u16 = 0x100;

@@ -22,6 +22,8 @@ pub mod vector {
     pub const DEVICES: RangeInclusive<u32> = 0x20..=0xea;
     /// The timer of the CPU's own interrupt controller.
     pub const LOCAL_TIMER: u32 = 0xec;
+    /// The timer of a CPU that Hyper-V lends.
+    pub const HYPERV_TIMER: u32 = 0xed;
     /// Work that could not be done where it came up.
     pub const IRQ_WORK: u32 = 0xf6;
     /// A call that one CPU asks another to make.

@@ -149,8 +149,12 @@ fn the_header_for_stock_kernels_says_what_the_kernels_says() {
 
 #[test]
 fn the_tracepoints_lack_capabilities_by_their_bits() {
-    let c = fs::read_to_string(checkout().join("kernel-module/source/tracepoints.c")).unwrap();
+    let read = |file: &str| fs::read_to_string(checkout().join("kernel-module/source").join(file)).unwrap();
+    let own =
+        read("source.c").lines().find_map(|line| line.strip_prefix("enum { ")?.strip_suffix(" };").map(String::from));
+    let c = read("tracepoints.c");
     let bits: Vec<(String, u8)> = body(&c, "enum {")
+        .chain([own.as_deref().unwrap()])
         .flat_map(|line| line.split(','))
         .filter_map(|one| one.trim().split_once(" = "))
         .map(|(name, bit)| (name.replace('_', "").to_lowercase(), bit.parse().unwrap()))

@@ -15,6 +15,8 @@
 //! * A counter that steps back to before that time is as far from it, in unsigned numbers, as one long after it, so
 //!   the same comparison catches it: what follows goes into a block of its own, which says so. So does what finds a
 //!   gap while a claim is under way, whose full time may be later than since says.
+//! * A counter that steps back by less is not seen: what follows is read 2^20 counts too late, up to the next time that
+//!   is said in full. No word, order, value or count depends on it.
 //! * A block goes back to the pool only in an outermost claim, so never under a writer. And so no position ever
 //!   returns to an address while a claim that saw it there is under way: an equal address is the same moment.
 //! * With the depth seen at 0, every word before the position seen earlier is written.
@@ -200,8 +202,8 @@ pub(crate) unsafe fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, co
             }
             break Some((at.after(bridge), time));
         }
-        // SAFETY: what is held is from an attempt before.
-        let block = match unsafe { take(lane, &mut held) } {
+        // SAFETY: what is held is from an attempt before; a claim is under way, and the position was read in it.
+        let block = match unsafe { take(lane, at, &mut held) } {
             Taken::Block(block) => block,
             // SAFETY: a claim is under way, and the position was read in it.
             Taken::Closed if unsafe { seal(lane, at, time, End::Complete) } => {
@@ -228,8 +230,8 @@ pub(crate) unsafe fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, co
     Some((unsafe { reserved(lane, at, lane.entry::<BASE>(number, time)) }, time))
 }
 
-/// Whether the counter may have stepped back to `time`. If not, the position has moved since `at` or no time before
-/// `at` is /// `at` is later.
+/// Whether the counter may have stepped back to `time`: that is far from the last full time and before it, before the
+/// block, or seen by a claim inside of another, whose clock was read earlier.
 ///
 /// # Safety
 /// A claim of the context that calls is under way, which has read `at` as position.
@@ -262,15 +264,34 @@ unsafe fn write_full_time<L: Lane>(lane: L, at: Position, time: u64) {
     lane.set_since(time);
 }
 
-/// A block to go on in: the one `held` from an attempt before, the spare, or one from the pool; not that of the last
-/// call, which an interrupted call may have seen before it was given back.
+/// A block to go on in. Where the pool is empty, this CPU may have some to give back: claims inside of others, which
+/// moved on from them, do not.
 ///
 /// # Safety
-/// The context that calls holds what is `held`.
-unsafe fn take<L: Lane>(lane: L, held: &mut Option<Block>) -> Taken {
+/// The context that calls holds what is `held`, and has read `at` as position in a claim that is under way.
+unsafe fn take<L: Lane>(lane: L, at: Position, held: &mut Option<Block>) -> Taken {
     if !lane.is_open() {
         return Taken::Closed;
     }
+    // SAFETY: as the caller says; the same below.
+    unsafe { hold(lane, held) };
+    let current = at.block();
+    if held.is_none() && lane.is_outermost() && current != NO_BLOCK && lane.oldest() != current {
+        // SAFETY: no other claim that counts is under way. In this one the position was in the block, and it has taken
+        // no other; whoever came in between moved on from there.
+        unsafe { retire(lane, current) };
+        // SAFETY: as above.
+        unsafe { hold(lane, held) };
+    }
+    held.map_or(Taken::Empty, Taken::Block)
+}
+
+/// Has a block in hand, if there is one: that from an attempt before, the spare, or one from the pool; not that of the
+/// last call, which an interrupted call may have seen before it was given back.
+///
+/// # Safety
+/// The context that calls holds what is `held`.
+unsafe fn hold<L: Lane>(lane: L, held: &mut Option<Block>) {
     *held = held.or_else(|| lane.take_spare()).or_else(|| lane.take_block());
     if let Some(block) = *held {
         if block == lane.call_end().block() {
@@ -279,7 +300,6 @@ unsafe fn take<L: Lane>(lane: L, held: &mut Option<Block>) -> Taken {
             unsafe { lane.give_block(block) };
         }
     }
-    held.map_or(Taken::Empty, Taken::Block)
 }
 
 /// Where an interrupt got there first, the block in hand is kept for later. If there is a spare already, it goes back
@@ -325,8 +345,10 @@ unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block
         return true;
     }
     if !old.is_sealed() {
+        // SAFETY: a claim is under way, as the caller says, and this was its position.
+        let end = unsafe { end(lane, full, since, time) };
         // SAFETY: this context has moved the position out of it.
-        unsafe { lane.end_block(old, end(lane, since, time), End::Complete) };
+        unsafe { lane.end_block(old, end, End::Complete) };
     } else {
         // SAFETY: it has ended, and is this CPU's still.
         unsafe { lane.end_loss(full) };
@@ -344,8 +366,8 @@ unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block
 /// alone.
 ///
 /// # Safety
-/// The outermost claim is that of the context that calls, which has moved the position to `current` and uses no block
-/// before it.
+/// The outermost claim is that of the context that calls, in which the position was in `current`, and which uses no
+/// block before it.
 unsafe fn retire<L: Lane>(lane: L, current: Block) {
     let call = lane.call_end().block();
     let mut kept = None;
@@ -371,11 +393,17 @@ unsafe fn retire<L: Lane>(lane: L, current: Block) {
     }
 }
 
-/// The counter when a block ends at `time`: if the clock has stepped back since, one that none of its entries reaches.
-fn end<L: Lane>(lane: L, since: u64, time: u64) -> u64 {
-    match is_before(time, since) {
+/// The counter when a block ends at `time`: if the clock has stepped back since, one that none of its entries reaches,
+/// but for those after a full time that is not known yet. Nor need it be known yet when the block has begun.
+///
+/// # Safety
+/// A claim of the context that calls is under way, in which the block was the position's.
+unsafe fn end<L: Lane>(lane: L, block: Block, since: u64, time: u64) -> u64 {
+    // SAFETY: the block was the position's, so it was prepared; a claim is under way, so it is this CPU's still.
+    let begin = unsafe { lane.begin(block) };
+    match is_before(time, since) || lane.counter(time) < begin {
         false => lane.counter(time),
-        true => lane.counter(since) + TIME_PERIOD,
+        true => begin.max(lane.counter(since)) + TIME_PERIOD,
     }
 }
 
@@ -392,9 +420,11 @@ unsafe fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
     // SAFETY: to the end of the same block.
     let moved = unsafe { lane.try_move(at, at.block().sealed()) };
     if moved {
+        // SAFETY: a claim is under way, as the caller says, and this was its position.
+        let end = unsafe { end(lane, at.block(), since, time) };
         // SAFETY: this context has moved the position out of it; a claim is under way, so the block is this CPU's
         // still.
-        unsafe { lane.end_block(at, end(lane, since, time), why) };
+        unsafe { lane.end_block(at, end, why) };
     }
     moved
 }
@@ -411,8 +441,10 @@ pub fn close<L: Lane>(lane: L, why: End) {
         // SAFETY: to the end of the same block.
         if unsafe { lane.try_move(at, at.block().closed()) } {
             if !at.is_sealed() {
-                // SAFETY: as in `seal`.
-                unsafe { lane.end_block(at, end(lane, since, time), why) };
+                // SAFETY: as in `seal`; the same below.
+                let end = unsafe { end(lane, at.block(), since, time) };
+                // SAFETY: as above.
+                unsafe { lane.end_block(at, end, why) };
             }
             break;
         }
@@ -430,8 +462,8 @@ pub fn rotate<L: Lane>(lane: L) -> bool {
     let rotated = loop {
         let at = lane.position();
         let time = lane.now();
-        // SAFETY: what is held is from an attempt before.
-        let block = match unsafe { take(lane, &mut held) } {
+        // SAFETY: what is held is from an attempt before; a claim is under way, and the position was read in it.
+        let block = match unsafe { take(lane, at, &mut held) } {
             Taken::Block(block) => block,
             Taken::Empty | Taken::Closed => break false,
         };

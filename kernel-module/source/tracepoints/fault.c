@@ -137,7 +137,8 @@ static void notrace kutrace_page_fault_kernel(void *data, unsigned long address,
 
 /*
  * A signal that the kernel sends the running thread for what that has done. Of
- * a page fault there is more than that.
+ * a page fault there is more than that. Whoever sends a signal has locked the
+ * task's signal handlers, which a task that has ended has no more.
  */
 static void notrace kutrace_signal_generate(void *data, int sig,
 					    struct kernel_siginfo *info,

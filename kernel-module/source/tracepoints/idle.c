@@ -5,6 +5,7 @@
 #include <linux/cpuidle.h>
 #include <linux/kernel.h>
 #include <linux/percpu.h>
+#include <linux/preempt.h>
 #include <linux/sched/idle.h>
 #include <linux/string.h>
 #include <trace/events/power.h>
@@ -39,14 +40,21 @@ static u8 kutrace_hint_of(const struct cpuidle_state *state)
 
 void kutrace_idle_begin(void)
 {
-	const struct cpuidle_driver *driver = cpuidle_get_driver();
+	const struct cpuidle_driver *driver;
 	int n;
 
+	/*
+	 * A driver that goes, with the module that it is in, waits for whoever
+	 * has preemption off.
+	 */
+	preempt_disable();
+	driver = cpuidle_get_driver();
 	/* Without a driver there are cpu_idle_poll() and default_idle_call(). */
 	kutrace_hints[0] = KUTRACE_IDLE_POLL;
 	kutrace_hints[1] = KUTRACE_IDLE_HLT;
 	for (n = 0; driver && n < min(driver->state_count, CPUIDLE_STATE_MAX); n++)
 		kutrace_hints[n] = kutrace_hint_of(&driver->states[n]);
+	preempt_enable();
 }
 
 static void notrace kutrace_cpu_idle(void *data, unsigned int state,

@@ -50,7 +50,10 @@ void kutrace_devices_end(void)
 	kutrace_devices = NULL;
 }
 
-/* Neither the interrupt nor its handlers go away. */
+/*
+ * The caller keeps the handlers: it has the descriptor's lock, or was called by
+ * one of them.
+ */
 static void kutrace_name(unsigned int cpu, unsigned int vector,
 			 const struct irqaction *action,
 			 kutrace_op_vector_t *name)
@@ -81,7 +84,11 @@ static notrace noinline void kutrace_name_again(u8 vector,
 	kutrace_name(smp_processor_id(), vector, first, kutrace_told->ops.vector);
 }
 
-/* Interrupts are off, and while handlers run none of them goes away. */
+/*
+ * __handle_irq_event_percpu() calls, with interrupts off. Until it is done
+ * __free_irq() waits in __synchronize_hardirq(), so neither the descriptor nor
+ * any of its handlers is freed.
+ */
 static void notrace kutrace_irq_handler_entry(void *data, int irq,
 					      struct irqaction *action)
 {
@@ -113,13 +120,17 @@ void kutrace_each_device_vector(kutrace_op_vector_t *each)
 		struct irq_desc *desc;
 		unsigned long flags;
 
-		/* It keeps the interrupt, and its lock keeps the handlers. */
+		/*
+		 * This keeps the descriptor, its lock the handlers; and while
+		 * there are some, nobody frees what else the interrupt has.
+		 */
 		rcu_read_lock();
-		data = irq_domain_get_irq_data(x86_vector_domain, irq);
+		data = irq_get_irq_data(irq);
 		if (data) {
 			desc = irq_data_to_desc(data);
 			raw_spin_lock_irqsave(&desc->lock, flags);
-			if (desc->action && kutrace_vector_of(data))
+			data = desc->action ? irq_domain_get_irq_data(x86_vector_domain, irq) : NULL;
+			if (kutrace_vector_of(data))
 				kutrace_name(cpumask_first(irq_data_get_effective_affinity_mask(data)),
 					     kutrace_vector_of(data), desc->action, each);
 			raw_spin_unlock_irqrestore(&desc->lock, flags);

@@ -78,6 +78,10 @@ void kutrace_devices_end(void);
 bool kutrace_frequency_is_known(void);
 int kutrace_frequency_begin(void);
 void kutrace_frequency_end(void);
+void kutrace_hypervisor_connect(void);
+int kutrace_hypervisor_begin(void);
+void kutrace_hypervisor_end(void);
+bool kutrace_hypervisor_is_silent(void);
 void kutrace_each_device_vector(kutrace_op_vector_t *each);
 
 /* A tick, with interrupts off. */

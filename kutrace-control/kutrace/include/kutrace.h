@@ -4,7 +4,8 @@
  * of the machine it runs on. Link with -lkutrace; docs/marks.md has examples.
  *
  * While nothing is traced every function that records is a call, a load and a
- * branch, on any kernel; while tracing it is a system call. All but
+ * branch, and the macros below are not even the call, on any kernel; while
+ * tracing a function is a system call, what a macro makes is none. All but
  * kutrace_go, kutrace_stop and kutrace_control may be called in any thread and
  * in signal handlers: they allocate nothing, take no lock and leave errno as
  * it is. No privilege is needed but for those three.
@@ -16,7 +17,8 @@
  *   > 0  recorded (for a name, its words of 8 bytes)
  *     0  not recorded: nothing is traced
  *   < 0  refused, the complement of an errno: -EINVAL for an event or name that
- *        only the kernel records, -ENOSYS if no recorder is loaded
+ *        only the kernel records, -ENOSYS if no recorder is loaded or a filter
+ *        decides which system calls the thread may make (seccomp)
  */
 #ifndef KUTRACE_H
 #define KUTRACE_H
@@ -30,6 +32,12 @@ extern "C" {
 
 /* 1 while anything is traced, else 0; for what is computed for a mark only. */
 int kutrace_is_on(void);
+
+/*
+ * The word that is 0 while nothing is traced, and stays where it is; the macros
+ * below ask it. Where it is not known, what is given.
+ */
+const uint32_t *kutrace_word(const uint32_t *before);
 
 /* Asks the recorder by a system call: 1 tracing, 0 not, -ENOSYS none loaded. */
 long kutrace_test(void);
@@ -98,6 +106,12 @@ long kutrace_site_begin_with(struct kutrace_site *site, const struct kutrace_fie
 long kutrace_site_async_begin(struct kutrace_site *site, uint64_t id,
 			      const struct kutrace_fields *fields);
 long kutrace_site_async_end(struct kutrace_site *site, uint64_t id);
+
+/*
+ * This thread works on this span of this trace of OpenTelemetry now: a mark
+ * otel(trace_id=...,span_id=...), in base 16. The halves of the trace's id.
+ */
+long kutrace_trace_id(uint64_t high, uint64_t low, uint64_t span);
 
 /*
  * What this thread works on: an RPC with an id of 1 to 65535. A request or a
@@ -181,11 +195,44 @@ static inline void kutrace_span_end_at(const kutrace_span *span)
 		};                                                            \
 		&kutrace_here;                                                \
 	}))
-#define KUTRACE_MARK(name) kutrace_site_mark(KUTRACE_SITE(name))
-#define KUTRACE_EVENT(name, fields) kutrace_site_event(KUTRACE_SITE(name), fields)
+/*
+ * What each of the macros asks first, in three instructions and without a call:
+ * whether anything may be traced. The first one of a file that is made while the
+ * word is not known looks for it.
+ */
+static const uint32_t kutrace_word_unknown __attribute__((unused)) = 1;
+static const uint32_t *kutrace_word_here __attribute__((unused)) =
+	&kutrace_word_unknown;
+static __attribute__((cold, noinline, unused)) void kutrace_look_here(void)
+{
+	__atomic_store_n(&kutrace_word_here, kutrace_word(&kutrace_word_unknown),
+			 __ATOMIC_RELAXED);
+}
+static inline __attribute__((always_inline)) int kutrace_may_be_on(void)
+{
+	const uint32_t *word = __atomic_load_n(&kutrace_word_here, __ATOMIC_RELAXED);
+
+#if defined(__x86_64__)
+	/* Compilers make two instructions of an atomic load and a comparison. */
+	__asm__ goto("cmpl $0, %0\n\tjne %l1" : : "m"(*word) : "cc" : on);
+	return 0;
+on:
+#else
+	if (__builtin_expect(!__atomic_load_n(word, __ATOMIC_RELAXED), 1))
+		return 0;
+#endif
+	if (__builtin_expect(word == &kutrace_word_unknown, 0))
+		kutrace_look_here();
+	return 1;
+}
+#define KUTRACE_IF_ON(call) (kutrace_may_be_on() ? (call) : 0L)
+#define KUTRACE_MARK(name) KUTRACE_IF_ON(kutrace_site_mark(KUTRACE_SITE(name)))
+#define KUTRACE_EVENT(name, fields)                                           \
+	KUTRACE_IF_ON(kutrace_site_event(KUTRACE_SITE(name), fields))
 #define KUTRACE_ASYNC_BEGIN(name, id, fields)                                 \
-	kutrace_site_async_begin(KUTRACE_SITE(name), id, fields)
-#define KUTRACE_ASYNC_END(name, id) kutrace_site_async_end(KUTRACE_SITE(name), id)
+	KUTRACE_IF_ON(kutrace_site_async_begin(KUTRACE_SITE(name), id, fields))
+#define KUTRACE_ASYNC_END(name, id)                                           \
+	KUTRACE_IF_ON(kutrace_site_async_end(KUTRACE_SITE(name), id))
 /* A line of a log; of more than 119 bytes the first. */
 static inline long kutrace_log_at(struct kutrace_site *site, const char *text)
 {
@@ -196,17 +243,19 @@ static inline long kutrace_log_at(struct kutrace_site *site, const char *text)
 	kutrace_fields_text(&fields, text);
 	return kutrace_site_event(site, &fields);
 }
-#define KUTRACE_LOG(text) kutrace_log_at(KUTRACE_SITE("log\0smessage"), text)
-#define KUTRACE_VALUE(name, value) kutrace_site_value(KUTRACE_SITE(name), value)
-#define KUTRACE_BEGIN(name) kutrace_site_begin(KUTRACE_SITE(name))
-#define KUTRACE_END(name) kutrace_site_end(KUTRACE_SITE(name))
+#define KUTRACE_LOG(text)                                                     \
+	KUTRACE_IF_ON(kutrace_log_at(KUTRACE_SITE("log\0smessage"), text))
+#define KUTRACE_VALUE(name, value)                                            \
+	KUTRACE_IF_ON(kutrace_site_value(KUTRACE_SITE(name), value))
+#define KUTRACE_BEGIN(name) KUTRACE_IF_ON(kutrace_site_begin(KUTRACE_SITE(name)))
+#define KUTRACE_END(name) KUTRACE_IF_ON(kutrace_site_end(KUTRACE_SITE(name)))
 static inline void kutrace_scope_end(struct kutrace_site *const *site)
 {
-	kutrace_site_end(*site);
+	(void)KUTRACE_IF_ON(kutrace_site_end(*site));
 }
 static inline struct kutrace_site *kutrace_scope_begin(struct kutrace_site *site)
 {
-	kutrace_site_begin(site);
+	(void)KUTRACE_IF_ON(kutrace_site_begin(site));
 	return site;
 }
 #define KUTRACE_SCOPE(name)                                                   \

@@ -7,6 +7,8 @@
  *	KUTRACE_PART_WITH("find\0spath", path); // with fields, as kutrace.h has them
  *	KUTRACE_EVENT_WITH("reply\0istatus\0spath", 200, path);
  *	kutrace::async_part upload(KUTRACE_SITE("upload"), 7); // may be moved to another thread
+ *
+ * While nothing is traced, each is a load and a branch at its start and at its end.
  */
 #ifndef KUTRACE_HPP
 #define KUTRACE_HPP
@@ -17,6 +19,9 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+
+/* The word that is asked is of each file: what asks it may not be shared between files. */
+#define KUTRACE_IN_PLACE __attribute__((always_inline)) inline
 
 namespace kutrace {
 
@@ -47,15 +52,19 @@ template <typename... T> kutrace_fields fields(const T &...values)
 /* This thread is in a part of the program as long as this lives. */
 class part {
 public:
-	explicit part(kutrace_site *site) : site(site) { kutrace_site_begin(site); }
-	template <typename... T> part(kutrace_site *site, const T &...values) : site(site)
+	KUTRACE_IN_PLACE explicit part(kutrace_site *site) : site(site)
 	{
-		if (!kutrace_is_on())
+		(void)KUTRACE_IF_ON(kutrace_site_begin(site));
+	}
+	template <typename... T>
+	KUTRACE_IN_PLACE part(kutrace_site *site, const T &...values) : site(site)
+	{
+		if (!kutrace_may_be_on() || !kutrace_is_on())
 			return;
 		const kutrace_fields all = fields(values...);
 		kutrace_site_begin_with(site, &all);
 	}
-	~part() { kutrace_site_end(site); }
+	KUTRACE_IN_PLACE ~part() { (void)KUTRACE_IF_ON(kutrace_site_end(site)); }
 	part(const part &) = delete;
 	part &operator=(const part &) = delete;
 
@@ -67,9 +76,10 @@ private:
 class async_part {
 public:
 	template <typename... T>
-	async_part(kutrace_site *site, uint64_t id, const T &...values) : site(site), id(id)
+	KUTRACE_IN_PLACE async_part(kutrace_site *site, uint64_t id, const T &...values)
+		: site(site), id(id)
 	{
-		if (!kutrace_is_on())
+		if (!kutrace_may_be_on() || !kutrace_is_on())
 			return;
 		const kutrace_fields all = fields(values...);
 		kutrace_site_async_begin(site, id, &all);
@@ -81,10 +91,10 @@ public:
 		std::swap(id, other.id);
 		return *this;
 	}
-	~async_part()
+	KUTRACE_IN_PLACE ~async_part()
 	{
 		if (site)
-			kutrace_site_async_end(site, id);
+			(void)KUTRACE_IF_ON(kutrace_site_async_end(site, id));
 	}
 
 private:
@@ -92,9 +102,10 @@ private:
 	uint64_t id;
 };
 
-template <typename... T> bool event(kutrace_site *site, const T &...values)
+template <typename... T>
+KUTRACE_IN_PLACE bool event(kutrace_site *site, const T &...values)
 {
-	if (!kutrace_is_on())
+	if (!kutrace_may_be_on() || !kutrace_is_on())
 		return false;
 	const kutrace_fields all = fields(values...);
 	return kutrace_site_event(site, &all) > 0;

@@ -10,6 +10,9 @@
     @kutrace.part("reply")
     def reply(): ...
 
+    async with kutrace.part("request", path="/index"):
+        await ...
+
     logging.getLogger().addHandler(kutrace.Handler())
 
 Each is recorded without a system call, and costs about as much as a call of a C function by ctypes; while nothing is
@@ -18,6 +21,9 @@ traced it is one such call. libkutrace.so is looked for as any shared library is
 
 import contextlib
 import ctypes
+import functools
+import inspect
+import itertools
 import logging
 import struct
 
@@ -59,6 +65,9 @@ for _name, _arguments in {
 
 # By name and types of fields. They stay: the library keeps their addresses.
 _sites = {}
+
+# Of parts that are left and entered again, as those of coroutines.
+_numbers = itertools.count(1)
 
 
 def is_on():
@@ -116,10 +125,44 @@ def keep(reason):
 
 
 class part(contextlib.ContextDecorator):
-    """This thread is in a part of the program: in a with statement, or in the function that this decorates."""
+    """This thread is in a part of the program: in a with statement, or in the function that this decorates.
+
+    What awaits is not always in the part in which its thread is. A part that it is in to the end of an async with
+    statement is one that any thread may end, with a number of its own; and so is a coroutine function, or a generator,
+    that this decorates. Each async with statement needs a part of its own. Async generators are left as they are.
+    """
 
     def __init__(self, name, **fields):
         self.name, self.fields = name, fields
+
+    def __call__(self, function):
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def inside(*arguments, **named):
+                with _numbered(self.name, self.fields):
+                    return await function(*arguments, **named)
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def inside(*arguments, **named):
+                with _numbered(self.name, self.fields):
+                    return (yield from function(*arguments, **named))
+
+        elif inspect.isasyncgenfunction(function):
+            return function
+        else:
+            return super().__call__(function)
+        return inside
+
+    async def __aenter__(self):
+        self.numbered = _numbered(self.name, self.fields)
+        self.numbered.__enter__()
+        return self
+
+    async def __aexit__(self, *_):
+        return self.numbered.__exit__()
 
     def __enter__(self):
         if not self.fields:
@@ -130,6 +173,24 @@ class part(contextlib.ContextDecorator):
 
     def __exit__(self, *_):
         _library.kutrace_site_end(_site(self.name))
+        return False
+
+
+class _numbered:
+    """A part with a number that no other of its name has, unless the program numbers some itself."""
+
+    def __init__(self, name, fields):
+        self.name, self.fields, self.number = name, fields, 0
+
+    def __enter__(self):
+        if is_on():
+            self.number = next(_numbers)
+            site, packed = _pack(self.name, self.fields)
+            _library.kutrace_site_async_begin(site, self.number, packed)
+
+    def __exit__(self, *_):
+        if self.number:
+            end(self.name, self.number)
         return False
 
 

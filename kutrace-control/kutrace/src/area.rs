@@ -20,6 +20,8 @@ use kutrace_format::abi::programs::{
     VERSION,
 };
 
+use rustix::io::Errno;
+
 use crate::stream::{rest, Granted, Lane, Position};
 use crate::sys;
 
@@ -31,6 +33,9 @@ const STREAMS: usize = 4096;
 const LOOKS: u32 = 16;
 /// [`Stream::grants`]: there is no more in this trace.
 const FULL: u32 = u32::MAX;
+/// Bits of the TSC below those that are kept in [`Stream::grants`] while the process is above its rate: some ms, in which
+/// that may be over.
+const PAUSE_SHIFT: u32 = 24;
 
 /// What a thread knows, or for the first in the arena the process.
 #[repr(C, align(64))]
@@ -44,12 +49,12 @@ pub struct Stream {
     deadline: AtomicU64,
     /// The number of the grant that the position is in.
     sequence: AtomicU64,
-    /// A grant that is kept for later, and its number.
+    /// A grant that is kept for later, and its number; of the process, 1 if a thread found no stream.
     spare: AtomicU64,
     spare_sequence: AtomicU64,
     /// The attachment.
     serial: AtomicU32,
-    /// How many grants it got, 0, 1 for more, or [`FULL`]; of the process, its id.
+    /// How many grants it got, 0, 1 for more, [`FULL`], or a [`pause`]; of the process, its id.
     grants: AtomicU32,
     /// Address of the area.
     base: AtomicU64,
@@ -67,6 +72,8 @@ static LOOK: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
     static STREAM: Cell<*const Stream> = const { Cell::new(&raw const NONE) };
+    /// The trace in which there was no stream for this thread.
+    static REFUSED: Cell<u32> = const { Cell::new(0) };
 }
 
 impl Stream {
@@ -102,6 +109,17 @@ impl Stream {
         self.trace.store(trace, Ordering::Release);
     }
 
+    /// The thread's first words go here, unless a handler that came between has got something else.
+    fn begin_in(&'static self, granted: Granted) {
+        self.grants.store(1, Ordering::Relaxed);
+        self.set_deadline(0);
+        if self.exchange(Position::NONE, granted.at) {
+            self.took(granted.sequence);
+        } else {
+            self.keep_spare(granted);
+        }
+    }
+
     /// The word of the area at this offset.
     #[inline(always)]
     fn word(&self, offset: u32) -> &AtomicU64 {
@@ -126,27 +144,40 @@ pub fn prepare(trace: u32) -> Option<&'static Stream> {
     if process.tid.load(Ordering::Relaxed) == trace {
         return None;
     }
-    if process.trace.load(Ordering::Acquire) != trace && !attach(process, trace) {
-        process.tid.store(trace, Ordering::Relaxed);
-        return None;
+    let mut first = None;
+    if process.trace.load(Ordering::Acquire) != trace {
+        let Ok(granted) = attach(process, trace) else {
+            process.tid.store(trace, Ordering::Relaxed);
+            return None;
+        };
+        first = granted;
     }
     let mine = own_stream(trace)?;
     if mine.trace.load(Ordering::Acquire) != trace {
         mine.begin(process, trace);
     }
+    if let Some(granted) = first {
+        mine.begin_in(granted);
+    }
     Some(mine)
 }
 
-/// Asks the recorder for an area. Threads that do so at a time get the same one.
-fn attach(process: &Stream, trace: u32) -> bool {
+/// Asks the recorder for an area, and for a first part of it for this thread, if it gets that. Threads that do so at a time
+/// get the same area.
+fn attach(process: &Stream, trace: u32) -> Result<Option<Granted>, Errno> {
     let mut attach = Attach { version: VERSION, ..Attach::default() };
-    if sys::attach(&mut attach).is_err() {
-        return false;
-    }
+    let mut first = Grant { kind: KIND_WORDS, bytes: PAGE_BYTES, ..Grant::default() };
+    let has_first = sys::attach(&mut attach, &mut first)?;
     process.base.store(attach.address, Ordering::Relaxed);
     process.serial.store(attach.serial, Ordering::Relaxed);
     process.trace.store(trace, Ordering::Release);
-    true
+    Ok(has_first.then(|| Granted::from(first)))
+}
+
+impl From<Grant> for Granted {
+    fn from(grant: Grant) -> Granted {
+        Granted { at: Position::new(grant.offset, grant.bytes), sequence: grant.sequence }
+    }
 }
 
 /// The first of all streams, mapped when it is first asked for.
@@ -171,6 +202,9 @@ fn arena() -> Option<&'static Stream> {
 fn own_stream(trace: u32) -> Option<&'static Stream> {
     let mine = stream();
     if ptr::eq(mine, &NONE) {
+        if is_refused(trace) {
+            return None;
+        }
         let other = take_stream(sys::thread(), trace)?;
         STREAM.set(other);
         return Some(other);
@@ -209,7 +243,18 @@ fn take_stream(tid: u32, trace: u32) -> Option<&'static Stream> {
             return Some(at(fresh));
         }
     }
-    (1..STREAMS).map(at).find(inherit)
+    let found = (1..STREAMS).map(at).find(inherit);
+    if found.is_none() {
+        REFUSED.set(trace);
+        process.spare.store(1, Ordering::Relaxed);
+    }
+    found
+}
+
+/// Whether all streams were found to be of other threads in this trace: whoever looks at them does so once. The child of a
+/// fork has none of those threads, nor the note.
+fn is_refused(trace: u32) -> bool {
+    REFUSED.get() == trace && arena().is_some_and(|process| process.spare.load(Ordering::Relaxed) != 0)
 }
 
 impl Stream {
@@ -269,7 +314,7 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
             seen => (seen as u32, (seen >> 32) as u32),
         };
         if end.saturating_sub(at) < bytes {
-            let more = grant(stream, KIND_NAMES, PAGE_BYTES)?.at;
+            let more = grant(stream, KIND_NAMES, PAGE_BYTES).ok()?.at;
             (at, end) = (more.offset(), more.end());
         }
         let after = u64::from(end) << 32 | u64::from(at + bytes);
@@ -291,17 +336,25 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
     Some(at / 8)
 }
 
-fn grant(stream: &Stream, kind: u32, bytes: u32) -> Option<Granted> {
-    let granted = ask(stream, Grant { kind, bytes, ..Grant::default() })?;
-    let at = granted.at.offset();
-    sys::populate(stream.base.load(Ordering::Relaxed) as usize + at as usize, granted.at.end() as usize - at as usize);
-    Some(granted)
+/// That more is not asked for at this time: [`Stream::grants`] of a thread whose process was above its rate then.
+fn pause(tsc: u64) -> u32 {
+    1 << 31 | (tsc >> PAUSE_SHIFT) as u32 & (u32::MAX >> 2)
 }
 
-fn ask(stream: &Stream, grant: Grant) -> Option<Granted> {
+fn grant(stream: &Stream, kind: u32, bytes: u32) -> Result<Granted, Errno> {
+    let granted = ask(stream, Grant { kind, bytes, ..Grant::default() })?;
+    let (at, end) = (granted.at.offset() as usize, granted.at.end() as usize);
+    // One page comes as fast when it is first written.
+    if end - at > PAGE_BYTES as usize {
+        sys::populate(stream.base.load(Ordering::Relaxed) as usize + at, end - at);
+    }
+    Ok(granted)
+}
+
+fn ask(stream: &Stream, grant: Grant) -> Result<Granted, Errno> {
     let mut grant = Grant { serial: stream.serial.load(Ordering::Relaxed), ..grant };
-    sys::grant(&mut grant).ok()?;
-    Some(Granted { at: Position::new(grant.offset, grant.bytes), sequence: grant.sequence })
+    sys::grant(&mut grant)?;
+    Ok(Granted::from(grant))
 }
 
 impl Lane for &'static Stream {
@@ -340,7 +393,7 @@ impl Lane for &'static Stream {
             return None;
         }
         let (offset, sequence) = (Position(spare).offset(), self.spare_sequence.load(Ordering::Relaxed));
-        ask(self, Grant { kind: KIND_REST, offset, sequence, ..Grant::default() })
+        ask(self, Grant { kind: KIND_REST, offset, sequence, ..Grant::default() }).ok()
     }
 
     fn keep_spare(self, grant: Granted) {
@@ -351,14 +404,21 @@ impl Lane for &'static Stream {
     }
 
     fn grant(self) -> Option<Granted> {
+        let now = pause(sys::tsc());
         let bytes = match self.grants.load(Ordering::Relaxed) {
             FULL => return None,
+            grants if grants == now => return None,
             0 => PAGE_BYTES,
             _ => GRANT_BYTES,
         };
         let more = grant(self, KIND_WORDS, bytes);
-        self.grants.store(if more.is_some() { 1 } else { FULL }, Ordering::Relaxed);
-        more
+        let grants = match more {
+            Ok(_) => 1,
+            Err(Errno::DQUOT) => now,
+            Err(_) => FULL,
+        };
+        self.grants.store(grants, Ordering::Relaxed);
+        more.ok()
     }
 
     fn took(self, sequence: u64) {
@@ -367,5 +427,39 @@ impl Lane for &'static Stream {
 
     fn lose(self) {
         self.word(LOST_AT).fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of the arena in use by a thread that lives for as long as the machine runs.
+    fn fill() -> &'static Stream {
+        let process = arena().unwrap();
+        assert!(process.is_ours());
+        for n in 1..STREAMS {
+            // SAFETY: the arena has that many.
+            unsafe { &*ptr::from_ref(process).add(n) }.tid.store(1, Ordering::Relaxed);
+        }
+        GIVEN.store(STREAMS as u32, Ordering::Relaxed);
+        process
+    }
+
+    #[test]
+    fn a_thread_that_finds_no_stream_looks_once_in_a_trace() {
+        let process = fill();
+        let asks = |trace: u32| {
+            let before = sys::ASKED.get();
+            assert!(own_stream(trace).is_none());
+            sys::ASKED.get() - before
+        };
+        assert!(asks(7) >= STREAMS as u32 - 1);
+        assert_eq!([asks(7), asks(7)], [0, 0]);
+        assert!(asks(8) >= STREAMS as u32 - 1);
+        // As in the child of a fork, where nothing is known.
+        process.spare.store(0, Ordering::Relaxed);
+        assert!(asks(8) > 0);
+        assert_eq!(asks(8), 0);
     }
 }

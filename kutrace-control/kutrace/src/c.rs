@@ -19,7 +19,7 @@ use crate::event::{
 use crate::fields::Fields;
 use crate::insert::{self, Named};
 use crate::site::Site;
-use crate::{control, name, rpc, state, sys, text};
+use crate::{control, name, otel, rpc, state, text};
 
 /// A text of C, or null.
 #[repr(transparent)]
@@ -128,13 +128,18 @@ extern "C" fn kutrace_is_on() -> c_int {
 }
 
 #[no_mangle]
+extern "C" fn kutrace_word(before: *const u32) -> *const u32 {
+    state::known().map_or(before, |word| word.as_ptr().cast_const())
+}
+
+#[no_mangle]
 extern "C" fn kutrace_test() -> c_long {
-    sys::call(TEST, 0)
+    state::call(TEST, 0)
 }
 
 #[no_mangle]
 extern "C" fn kutrace_version() -> c_long {
-    sys::call(VERSION, 0)
+    state::call(VERSION, 0)
 }
 
 #[no_mangle]
@@ -198,6 +203,11 @@ of_fields! {
     kutrace_site_event(site, fields) site.event(fields);
     kutrace_site_begin_with(site, fields) site.begin_with(fields);
     kutrace_site_async_begin(site, fields, id: u64) site.async_begin(id, fields);
+}
+
+#[no_mangle]
+extern "C" fn kutrace_trace_id(high: u64, low: u64, span: u64) -> c_long {
+    otel::trace_id(u128::from(high) << 64 | u128::from(low), span).into()
 }
 
 /// Adds bytes, a text, to fields.

@@ -34,11 +34,17 @@ impl Fields {
     #[inline]
     #[must_use]
     pub fn u64(mut self, value: u64) -> Fields {
+        self.push(value);
+        self
+    }
+
+    /// The same in place.
+    #[inline]
+    pub fn push(&mut self, value: u64) {
         if let Some(word) = self.words.get_mut(self.used) {
             *word = value;
             self.used += 1;
         }
-        self
     }
 
     /// A number with its sign.

@@ -84,7 +84,7 @@ fn mark(event: u16, label: &str) -> bool {
 /// Has an event recorded: 1, 0 if nothing is traced, or a negative errno.
 #[cold]
 pub fn event(event: u16, value: u32) -> i64 {
-    sys::call(INSERT, u64::from(event) << 32 | u64::from(value))
+    state::call(INSERT, u64::from(event) << 32 | u64::from(value))
 }
 
 /// Has a name recorded, cut to [`NAME_BYTES`]: its words, 0 if nothing is traced or it is empty, or a negative errno.
@@ -93,6 +93,9 @@ pub fn name(kind: u32, number: u32, name: &[u8]) -> i64 {
     let name = &name[..name.len().min(NAME_BYTES)];
     if name.is_empty() {
         return 0;
+    }
+    if !state::may_call() {
+        return state::REFUSED;
     }
     let mut words = [0; WORDS];
     let used = 1 + name.len().div_ceil(8);

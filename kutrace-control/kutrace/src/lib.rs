@@ -41,6 +41,7 @@ mod stream;
 mod area;
 mod fields;
 mod site;
+mod otel;
 mod control;
 mod c;
 
@@ -48,6 +49,7 @@ pub use control::{control, go, stop};
 pub use fields::Fields;
 pub use insert::{addevent, addname, mark_a, mark_b, mark_c, mark_d, Named};
 pub use name::{dequeue, enqueue, keep, lock_acquired, lock_released, lock_try};
+pub use otel::trace_id;
 pub use rpc::{rpc_end, rpc_request, rpc_response, rpc_resume, span, Span};
 pub use site::{Scope, Site};
 pub use state::{is_on, test, version};

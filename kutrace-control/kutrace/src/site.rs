@@ -13,7 +13,7 @@ use crate::area::{self, Stream};
 use crate::event::MARK_A;
 use crate::fields::Fields;
 use crate::stream::{record, record_slowly};
-use crate::sys::Text;
+use crate::sys::{is_zero, Text};
 use crate::{insert, rpc, state, text};
 
 /// A place in the program, with its name of up to 119 bytes. It is a static; [`crate::mark!`], [`crate::scope!`] and
@@ -55,7 +55,7 @@ impl Site {
     /// same number. No two parts of a name that overlap in a process may have the same number. The fields take at
     /// most 14 words here. Where the recorder grants no memory it is not recorded.
     pub fn async_begin(&self, id: u64, fields: &Fields) -> bool {
-        if state::seen() == 0 {
+        if is_zero(state::word()) {
             return false;
         }
         let mut words = [id; PAYLOAD_MAX];
@@ -96,10 +96,13 @@ impl Site {
     /// This thread is in a part of the program until the answer is dropped.
     #[inline]
     pub fn scope(&'static self) -> Scope {
-        let token = match state::seen() {
-            0 => OFF,
-            trace if self.put_at_once(trace, BEGIN, &[]) => RECORDED,
-            _ => self.scope_slowly(),
+        let word = state::word();
+        let token = if is_zero(word) {
+            OFF
+        } else if self.put_at_once(word.load(Ordering::Relaxed), BEGIN, &[]) {
+            RECORDED
+        } else {
+            self.scope_slowly()
         };
         Scope { site: self, token, thread: PhantomData }
     }
@@ -107,14 +110,18 @@ impl Site {
     /// Has it recorded: 1 if it is in the trace, else 0, which C is answered as it is.
     #[inline(always)]
     pub fn put(&self, kind: u32, payload: &[u64]) -> i64 {
-        match state::seen() {
-            0 => 0,
-            trace if self.put_at_once(trace, kind, payload) => 1,
-            _ => self.put_slowly(kind, payload),
+        let word = state::word();
+        if is_zero(word) {
+            0
+        } else if self.put_at_once(word.load(Ordering::Relaxed), kind, payload) {
+            1
+        } else {
+            self.put_slowly(kind, payload)
         }
     }
 
-    /// Records in this thread's memory, if nothing is in the way: false if something is, and nothing was recorded.
+    /// Records in this thread's memory, if nothing is in the way: false if something is, and nothing was recorded. That is so
+    /// for trace 0, too, of which a stream has no memory.
     #[inline(always)]
     fn put_at_once(&self, trace: u32, kind: u32, payload: &[u64]) -> bool {
         let stream = area::stream();
@@ -228,7 +235,8 @@ macro_rules! event {
     ($name:literal $(, $field:ident: $kind:ident = $value:expr)* $(,)?) => {{
         static SITE: $crate::Site =
             $crate::Site::new(concat!($name $(, "\0", $crate::field_type!($kind), stringify!($field))*));
-        $crate::is_on() && SITE.event(&$crate::Fields::new()$(.$kind($value))*)
+        // A conjunction would have to be used.
+        if $crate::is_on() { SITE.event(&$crate::Fields::new()$(.$kind($value))*) } else { false }
     }};
 }
 
@@ -262,7 +270,7 @@ macro_rules! begin {
     ($name:literal, $id:expr $(, $field:ident: $kind:ident = $value:expr)* $(,)?) => {{
         static SITE: $crate::Site =
             $crate::Site::new(concat!($name $(, "\0", $crate::field_type!($kind), stringify!($field))*));
-        $crate::is_on() && SITE.async_begin($id, &$crate::Fields::new()$(.$kind($value))*)
+        if $crate::is_on() { SITE.async_begin($id, &$crate::Fields::new()$(.$kind($value))*) } else { false }
     }};
 }
 
@@ -280,7 +288,11 @@ macro_rules! end {
 macro_rules! log_line {
     ($text:expr) => {{
         static SITE: $crate::Site = $crate::Site::new(concat!("log\0=target=", module_path!(), "\0smessage"));
-        $crate::is_on() && SITE.event(&$crate::Fields::new().str($text))
+        if $crate::is_on() {
+            SITE.event(&$crate::Fields::new().str($text))
+        } else {
+            false
+        }
     }};
 }
 

@@ -5,8 +5,10 @@
 //! trace. The first call maps it; where the kernel has none, one that the recorder shows. Where there is no such page a word of ours takes its place: one that is always 0 if
 //! the kernel has no hooks, and one that never is if it has (the original's), so that each call asks it.
 //!
-//! Invariant: a word that [`WORD`] ever pointed to is readable until the program ends.
+//! Invariants: a word that [`WORD`] ever pointed to is readable until the program ends; no thread makes system call 1023
+//! under a filter that decides which calls it may make, as many of them kill whoever makes one they do not know.
 
+use std::cell::Cell;
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -32,27 +34,65 @@ static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::from_ref(&UNKNOWN).cast_
 /// A mark asks this itself; it is for what a program would compute for a mark only.
 #[inline]
 pub fn is_on() -> bool {
-    match seen() {
-        0 => false,
+    let word = word();
+    if sys::is_zero(word) {
+        return false;
+    }
+    match word.load(Ordering::Relaxed) {
         UNSURE => is_on_indeed(),
-        _ => true,
+        trace => trace != 0,
     }
 }
 
 /// Asks the recorder whether it is tracing, by a system call.
 ///
 /// # Errors
-/// ENOSYS where no recorder is loaded.
+/// ENOSYS where no recorder is loaded, or a filter decides which system calls the thread may make.
 pub fn test() -> io::Result<bool> {
-    answer(sys::call(TEST, 0)).map(|on| on != 0)
+    answer(call(TEST, 0)).map(|on| on != 0)
 }
 
 /// Asks the recorder for the version of its system call: 4.
 ///
 /// # Errors
-/// ENOSYS where no recorder is loaded.
+/// ENOSYS where no recorder is loaded, or a filter decides which system calls the thread may make.
 pub fn version() -> io::Result<u32> {
-    answer(sys::call(VERSION, 0)).map(|version| version as u32)
+    answer(call(VERSION, 0)).map(|version| version as u32)
+}
+
+/// Makes system call 1023, if this thread may: its value, or a negative errno.
+pub fn call(command: u64, word: u64) -> i64 {
+    if may_call() {
+        sys::call(command, word)
+    } else {
+        REFUSED
+    }
+}
+
+/// What is answered in place of a call that is not made.
+pub const REFUSED: i64 = -(Errno::NOSYS.raw_os_error() as i64);
+
+thread_local! {
+    /// One more than the trace in which this thread found no filter, or [`FILTERED`].
+    static UNFILTERED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// [`UNFILTERED`]: it found one, which stays.
+const FILTERED: u64 = u64::MAX;
+
+/// Whether this thread may make system call 1023. It looks once in each trace, since a program may put a filter upon itself
+/// at any time.
+pub fn may_call() -> bool {
+    let now = u64::from(seen()) + 1;
+    match UNFILTERED.get() {
+        FILTERED => false,
+        known if known == now => true,
+        _ => {
+            let filtered = sys::is_filtered();
+            UNFILTERED.set(if filtered { FILTERED } else { now });
+            !filtered
+        }
+    }
 }
 
 /// What the recorder answered, as a result.
@@ -75,8 +115,9 @@ pub fn seen() -> u32 {
     word().load(Ordering::Relaxed)
 }
 
+/// The word: 0 while nothing is traced for sure, which each place asks first.
 #[inline(always)]
-fn word() -> &'static AtomicU32 {
+pub fn word() -> &'static AtomicU32 {
     deref(WORD.load(Ordering::Acquire))
 }
 
@@ -85,6 +126,12 @@ fn word() -> &'static AtomicU32 {
 fn deref(word: *mut AtomicU32) -> &'static AtomicU32 {
     // SAFETY: by the invariant.
     unsafe { &*word }
+}
+
+/// The word, once it is known; it stays where it is.
+pub fn known() -> Option<&'static AtomicU32> {
+    look();
+    Some(word()).filter(|word| !ptr::eq(*word, &UNKNOWN))
 }
 
 /// What the word says, after looking for it if it was not known.
@@ -110,7 +157,7 @@ fn is_on_indeed() -> bool {
 fn find() {
     let (found, page) = match sys::map_page().or_else(|_| sys::map_recorder_s_page()) {
         Ok(page) => (page, Some(page)),
-        Err(_) if sys::call(TEST, 0) == -i64::from(Errno::NOSYS.raw_os_error()) => (&NEVER, None),
+        Err(_) if sys::is_filtered() || sys::call(TEST, 0) == REFUSED => (&NEVER, None),
         Err(_) => (&ASK, None),
     };
     let (unknown, found) = (ptr::from_ref(&UNKNOWN).cast_mut(), ptr::from_ref(found).cast_mut());

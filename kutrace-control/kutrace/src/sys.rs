@@ -6,13 +6,14 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_void, CStr};
+use std::os::fd::OwnedFd;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use kutrace_format::abi::programs::{Attach, Grant, Page, DEVICE, IOCTL_ATTACH, IOCTL_GRANT, IOCTL_PAGE};
 use kutrace_format::abi::user::{CALL, INSERT_MANY, WORDS};
 use rustix::fs::{open, Mode, OFlags};
-use rustix::io::Result;
+use rustix::io::{read, Result};
 use rustix::ioctl::{ioctl, Getter, Updater};
 use rustix::mm::{madvise, mmap, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 use rustix::process::getpid;
@@ -49,16 +50,38 @@ impl Text {
     }
 }
 
-/// Makes system call 1023: its value, or a negative errno.
+/// Makes system call 1023: its value, or a negative errno. It does not ask whether a filter forbids that.
 pub fn call(command: u64, word: u64) -> i64 {
     // SAFETY: the kernel reads memory for INSERT_MANY only, and writes none for any command.
     unsafe { syscall(command, word) }
 }
 
-/// Makes system call 1023 with [`INSERT_MANY`]: its value, or a negative errno.
+/// Makes system call 1023 with [`INSERT_MANY`]: its value, or a negative errno. It does not ask, either.
 pub fn insert_many(words: &[u64; WORDS]) -> i64 {
     // SAFETY: as above; what is read is borrowed.
     unsafe { syscall(INSERT_MANY, words.as_ptr() as u64) }
+}
+
+/// What the kernel tells of the calling thread.
+const STATUS: &CStr = c"/proc/thread-self/status";
+/// What stands there before the digit 2 if a filter decides which system calls the thread may make.
+const FILTERED: &[u8] = b"\nSeccomp:\t2";
+
+/// Whether a filter decides which system calls the calling thread may make. It is read, as a filter may not allow to ask by
+/// `prctl`; where it cannot be read, nobody knows, and it is taken to have none.
+pub fn is_filtered() -> bool {
+    let Ok(status) = open(STATUS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else { return false };
+    let (mut text, mut found) = ([0; 512], 0);
+    while let Ok(bytes @ 1..) = read(&status, &mut text) {
+        for byte in &text[..bytes] {
+            // No beginning of it but the first byte is in the middle of it, too.
+            found = if *byte == FILTERED[found] { found + 1 } else { usize::from(*byte == FILTERED[0]) };
+            if found == FILTERED.len() {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -112,8 +135,9 @@ pub fn map_recorder_s_page() -> Result<&'static AtomicU32> {
     Ok(unsafe { &*ptr::with_exposed_provenance::<AtomicU32>(page.address as usize) })
 }
 
-/// Asks for an area, which children of this process do not get.
-pub fn attach(attach: &mut Attach) -> Result<()> {
+/// Asks for an area, which children of this process do not get, and then, by the same way, for a first part of it: whether
+/// that was granted, too.
+pub fn attach(attach: &mut Attach, first: &mut Grant) -> Result<bool> {
     let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     // SAFETY: the number says that the kernel reads and writes an `Attach`, for which every bit pattern is valid.
     let command = unsafe { Updater::<{ IOCTL_ATTACH }, Attach>::new(attach) };
@@ -121,16 +145,21 @@ pub fn attach(attach: &mut Attach) -> Result<()> {
     unsafe { ioctl(&device, command) }?;
     let (at, bytes) = (ptr::with_exposed_provenance_mut(attach.address as usize), attach.bytes as usize);
     // SAFETY: the advice changes nothing in this process.
-    unsafe { madvise(at, bytes, Advice::LinuxDontFork) }
+    unsafe { madvise(at, bytes, Advice::LinuxDontFork) }?;
+    first.serial = attach.serial;
+    Ok(grant_by(&device, first).is_ok())
 }
 
 /// Asks for a part of the area.
 pub fn grant(grant: &mut Grant) -> Result<()> {
-    let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    grant_by(&open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?, grant)
+}
+
+fn grant_by(device: &OwnedFd, grant: &mut Grant) -> Result<()> {
     // SAFETY: the number says that the kernel reads and writes a `Grant`, for which every bit pattern is valid.
     let command = unsafe { Updater::<{ IOCTL_GRANT }, Grant>::new(grant) };
     // SAFETY: the command points to no memory but its own.
-    unsafe { ioctl(&device, command) }
+    unsafe { ioctl(device, command) }
 }
 
 /// Has the pages there before they are written, where the kernel can do that.
@@ -165,9 +194,17 @@ pub fn process() -> u32 {
     getpid().as_raw_nonzero().get() as u32
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How often a thread asked whether another is gone.
+    pub static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 /// Whether no thread, of this process or of another, has this id.
 pub fn is_gone(tid: u32) -> bool {
     let answer: i64;
+    #[cfg(test)]
+    ASKED.set(ASKED.get() + 1);
     // SAFETY: signal 0 is sent to nobody, and errors are answered.
     #[cfg(target_arch = "x86_64")]
     unsafe {
@@ -210,18 +247,42 @@ pub fn tsc() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn exchange(cell: &AtomicU64, old: u64, new: u64) -> bool {
-    let seen: u64;
     // SAFETY: the memory is valid and aligned; only this thread and its handlers write it.
     unsafe {
         std::arch::asm!(
             "cmpxchg qword ptr [{cell}], {new}",
+            "jne {other}",
             cell = in(reg) cell.as_ptr(),
             new = in(reg) new,
-            inlateout("rax") old => seen,
+            inlateout("rax") old => _,
+            other = label { return false },
             options(nostack),
         )
     };
-    seen == old
+    true
+}
+
+/// Whether a word is 0, in one instruction and a jump: of a load the compiler makes one more.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn is_zero(word: &AtomicU32) -> bool {
+    // SAFETY: it is only read.
+    unsafe {
+        std::arch::asm!(
+            "cmp dword ptr [{word}], 0",
+            "jne {other}",
+            word = in(reg) word.as_ptr(),
+            other = label { return false },
+            options(nostack, readonly),
+        )
+    };
+    true
+}
+
+/// Whether a word is 0.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn is_zero(word: &AtomicU32) -> bool {
+    word.load(std::sync::atomic::Ordering::Relaxed) == 0
 }
 
 /// The same where it is not needed.

@@ -4,18 +4,22 @@
 //! It does so by events of perf, one for each CPU, that count nothing. A thread of this process empties them when they are
 //! half full, and sleeps otherwise, so most traces end before it wakes.
 //!
-//! Invariant: asking never fails; where the kernel does not tell, as without rights to watch all CPUs, nothing is known.
+//! Invariant: asking never fails; where the kernel does not tell, as without rights to watch all CPUs, only what /proc says
+//! is known.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags};
 use rustix::io::Errno;
 
+use super::known::Known;
 use super::machine;
-use super::maps::{Map, Told};
+use super::maps::{self, Map, Maps, Told};
 use crate::sys::{self, Mapping};
 
 /// Bytes of a CPU's ring: some hundred mappings. A power of two.
@@ -28,6 +32,7 @@ const TAIL: usize = 258;
 /// The kinds of records, and bits of a header's `misc`, that the kernel's include/uapi/linux/perf_event.h defines.
 const LOST: u32 = 2;
 const COMM: u32 = 3;
+const EXIT: u32 = 4;
 const FORK: u32 = 7;
 const MMAP2: u32 = 10;
 const IS_EXEC: u16 = 1 << 13;
@@ -35,18 +40,26 @@ const HAS_BUILD_ID: u16 = 1 << 14;
 /// Bytes at the end of each record: process, thread, time.
 const TRAILER: usize = 16;
 
-/// The kernel tells, until this is dropped.
-#[derive(Debug)]
+/// Where processes are listed.
+const PROC: &str = "/proc";
+
+/// What is known of programs. If the kernel tells, it does until this is dropped.
+#[derive(Debug, Default)]
 pub struct Mapped {
     rings: Arc<Mutex<Rings>>,
-    end: OwnedFd,
-    thread: Option<JoinHandle<()>>,
+    telling: Option<Telling>,
 }
 
 #[derive(Debug)]
+struct Telling {
+    end: OwnedFd,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
 struct Rings {
     rings: Vec<Ring>,
-    told: Vec<(u64, Told)>,
+    known: Known,
 }
 
 #[derive(Debug)]
@@ -58,8 +71,12 @@ struct Ring {
 }
 
 impl Mapped {
-    /// Has the kernel tell from here on; `None` where it does not.
-    pub fn begin() -> Option<Mapped> {
+    /// Has the kernel tell from here on, if it does.
+    pub fn begin() -> Mapped {
+        Mapped::listening().unwrap_or_default()
+    }
+
+    fn listening() -> Option<Mapped> {
         let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
         let ring = |cpu| -> Option<Ring> {
             let event = sys::tell_of_programs(cpu, (RING / 2) as u32).ok()?;
@@ -70,33 +87,59 @@ impl Mapped {
         let events = rings.iter().map(|ring| ring.event.try_clone()).collect::<Result<Vec<_>, _>>().ok()?;
         let end = eventfd(0, EventfdFlags::CLOEXEC).ok()?;
         let ended = end.try_clone().ok()?;
-        let rings = Arc::new(Mutex::new(Rings { rings, told: Vec::new() }));
+        let rings = Arc::new(Mutex::new(Rings { rings, known: Known::default() }));
         let shared = Arc::clone(&rings);
         let thread = thread::spawn(move || {
             while sleep(&events, ended.as_fd()) {
-                locked(&shared).empty();
+                let mut rings = locked(&shared);
+                rings.empty();
+                if rings.known.is_full() {
+                    drop(rings);
+                    see(&shared);
+                }
             }
         });
-        Some(Mapped { rings, end, thread: Some(thread) })
+        Some(Mapped { rings, telling: Some(Telling { end, thread }) })
     }
 
-    /// All that was told by now with its time, in ns of the monotonic clock, in order.
-    pub fn told(&self) -> Vec<(u64, Told)> {
-        let mut rings = locked(&self.rings);
-        rings.empty();
-        rings.told.sort_by_key(|(at, _)| *at);
-        rings.told.clone()
+    /// The parts that processes have had up to now, and how often it is not known what they had.
+    pub fn now(&self) -> (Maps, u64) {
+        locked(&self.rings).empty();
+        see(&self.rings);
+        let known = &mut locked(&self.rings).known;
+        (known.maps(), known.take_lost())
+    }
+
+    /// Begins another file at a time, in ns of the monotonic clock: what was over by then is not for it.
+    pub fn begin_file(&self, at: u64) {
+        locked(&self.rings).known.begin(at);
+    }
+
+    /// Forgets what was over before a time up to which all samples are known, and has none.
+    pub fn forget(&self, before: u64, sampled: &BTreeSet<u64>) {
+        let known = &mut locked(&self.rings).known;
+        if known.is_long() {
+            known.forget(before, sampled);
+        }
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        let _ = rustix::io::write(&self.end, &1u64.to_ne_bytes());
-        let _ = self.thread.take().map(JoinHandle::join);
+        let Some(Telling { end, thread }) = self.telling.take() else { return };
+        let _ = rustix::io::write(&end, &1u64.to_ne_bytes());
+        let _ = thread.join();
     }
 }
 
-fn locked(rings: &Mutex<Rings>) -> std::sync::MutexGuard<'_, Rings> {
+/// Reads what processes there are, for which the kernel's telling need not wait.
+fn see(rings: &Mutex<Rings>) {
+    let now = sys::moment().monotonic_ns;
+    let alive = maps::alive(Path::new(PROC));
+    locked(rings).known.see(now, alive);
+}
+
+fn locked(rings: &Mutex<Rings>) -> MutexGuard<'_, Rings> {
     rings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -111,10 +154,14 @@ fn sleep(events: &[OwnedFd], end: BorrowedFd<'_>) -> bool {
 }
 
 impl Rings {
+    /// Takes what was told by now, in order.
     fn empty(&mut self) {
+        let mut told = Vec::new();
         for ring in &mut self.rings {
-            read(&ring.take(), &mut self.told);
+            read(&ring.take(), &mut told);
         }
+        told.sort_by_key(|(at, _)| *at);
+        told.into_iter().for_each(|(at, told)| self.known.tell(at, told));
     }
 }
 
@@ -152,7 +199,9 @@ fn one(kind: u32, misc: u16, body: &[u8]) -> Option<Told> {
         LOST => Told::Lost(long(8)?),
         COMM if misc & IS_EXEC != 0 => Told::Loaded(int(0)?),
         // A new thread has what its process has.
-        FORK if int(0)? != int(4)? => Told::Forked(int(0)?, int(4)?),
+        FORK if int(0)? == int(4)? => Told::Threaded(int(0)?),
+        FORK => Told::Forked(int(0)?, int(4)?),
+        EXIT if int(0)? == int(8)? => Told::Ended(int(0)?),
         MMAP2 => {
             let (from, bytes, offset) = (long(8)?, long(16)?, long(24)?);
             let id = body.get(32..56)?;
@@ -182,6 +231,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::maps::Since;
 
     fn record(kind: u32, misc: u16, body: &[u8], at: u64) -> Vec<u8> {
         let size = (8 + body.len() + TRAILER) as u16;
@@ -209,6 +259,8 @@ mod tests {
             record(COMM, IS_EXEC, &words(&[9, 9, 0, 0]), 10),
             record(COMM, 0, &words(&[9, 9, 0, 0]), 11),
             record(LOST, 0, &words(&[1, 0, 3, 0]), 12),
+            record(EXIT, 0, &words(&[7, 1, 10, 7, 0, 0]), 13),
+            record(EXIT, 0, &words(&[7, 1, 7, 1, 0, 0]), 14),
             vec![1, 0, 0],
         ]
         .concat();
@@ -225,8 +277,10 @@ mod tests {
             (5, Told::Mapped(7, map(&[0xab, 1]))),
             (6, Told::Mapped(7, map(&[]))),
             (8, Told::Forked(9, 7)),
+            (9, Told::Threaded(7)),
             (10, Told::Loaded(9)),
             (12, Told::Lost(3)),
+            (14, Told::Ended(7)),
         ];
         assert_eq!(told, expected);
     }
@@ -241,17 +295,20 @@ mod tests {
     #[test]
     fn where_the_kernel_tells_it_tells_of_a_program_that_has_ended() {
         // Not everywhere may a test watch all CPUs; tests/vm/samples.rs does.
-        let Some(mapped) = Mapped::begin() else { return };
+        let mapped = Mapped::begin();
+        if mapped.telling.is_none() {
+            return;
+        }
         let child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait_with_output().unwrap();
-        let told = mapped.told();
-        assert!(
-            told.iter().any(
-                |(_, told)| matches!(told, Told::Mapped(tgid, map) if *tgid == pid && map.path.ends_with(b"/true"))
-            ),
-            "{told:?}"
-        );
-        assert!(told.iter().any(|(_, told)| *told == Told::Loaded(pid)));
+        let is_there = || {
+            let (maps, _) = mapped.now();
+            let mut of_child = maps.iter().filter(|(tgid, ..)| *tgid == pid);
+            of_child.any(|(_, since, map)| matches!(since, Since::At(_)) && map.path.ends_with(b"/true"))
+        };
+        assert!(is_there());
+        mapped.begin_file(sys::moment().monotonic_ns);
+        assert!(!is_there(), "it had ended before");
     }
 }

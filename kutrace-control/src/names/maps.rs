@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kutrace_format::file::NameKind;
 use kutrace_tools::functions::identity;
@@ -16,14 +17,24 @@ use super::tasks::numbers;
 use super::Names;
 
 /// Since when a process has had a part of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// From before the start.
     Start,
     /// From this moment, in ns of the monotonic clock.
     At(u64),
-    /// It had it at the end.
-    End,
+    /// From an unknown moment before this one, at which it had it.
+    Seen(u64),
+}
+
+impl Since {
+    /// When that was learnt.
+    pub fn ns(self) -> u64 {
+        match self {
+            Since::Start => 0,
+            Since::At(ns) | Since::Seen(ns) => ns,
+        }
+    }
 }
 
 /// A part of a file that a process can run.
@@ -41,6 +52,18 @@ pub struct Map {
     pub path: Vec<u8>,
 }
 
+impl Map {
+    /// Whether this is the same part at the same place, whatever is known of the file.
+    pub fn is_at(&self, other: &Map) -> bool {
+        (self.from, self.to, self.offset, &self.path) == (other.from, other.to, other.offset, &other.path)
+    }
+
+    /// Whether any of these addresses lies in it.
+    pub fn has_any(&self, sampled: &BTreeSet<u64>) -> bool {
+        self.from < self.to && sampled.range(self.from..self.to).next().is_some()
+    }
+}
+
 /// What the kernel told of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
@@ -48,24 +71,36 @@ pub enum Told {
     Mapped(u32, Map),
     /// A process, the first number, began with all that the other had.
     Forked(u32, u32),
+    /// A process has another thread.
+    Threaded(u32),
     /// A process has loaded another program, and has nothing of the old one.
     Loaded(u32),
+    /// The first thread of a process has ended.
+    Ended(u32),
     /// This many times it had no room to tell.
     Lost(u64),
 }
 
-/// The parts that processes have had.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Maps(Vec<(u32, Since, Map)>);
+/// What /proc says of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// What it can run.
+    Maps(Vec<Map>),
+    /// This process may not see it.
+    Hidden,
+}
+
+/// The parts that processes have had, each since when.
+#[derive(Clone, Debug, Default)]
+pub struct Maps(Vec<(u32, Since, Arc<Map>)>);
 
 /// What every process under `proc` runs now, as far as this process may see it.
-pub fn alive(proc: &Path) -> Vec<(u32, Map)> {
-    let mut maps = Vec::new();
-    for tgid in numbers(proc) {
-        let text = fs::read(proc.join(tgid.to_string()).join("maps")).unwrap_or_default();
-        maps.extend(text.split(|&c| c == b'\n').filter_map(map).map(|map| (tgid, map)));
-    }
-    maps
+pub fn alive(proc: &Path) -> Vec<(u32, Process)> {
+    let process = |tgid: u32| match fs::read(proc.join(tgid.to_string()).join("maps")) {
+        Ok(text) => Process::Maps(text.split(|&c| c == b'\n').filter_map(map).collect()),
+        Err(_) => Process::Hidden,
+    };
+    numbers(proc).map(|tgid| (tgid, process(tgid))).collect()
 }
 
 /// A part that can be run, from a line `from-to r-xp offset device inode path`.
@@ -81,50 +116,24 @@ fn map(line: &[u8]) -> Option<Map> {
 }
 
 impl Maps {
-    /// Of what there was at the start, what was told since with its time, and what there is at the end.
-    pub fn new(start: &[(u32, Map)], told: &[(u64, Told)], end: Vec<(u32, Map)>) -> Maps {
-        let mut all: Vec<_> = start.iter().map(|(tgid, map)| (*tgid, Since::Start, map.clone())).collect();
-        // What each process has at present, by its place among all.
-        let mut held: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        all.iter().enumerate().for_each(|(place, (tgid, ..))| held.entry(*tgid).or_default().push(place));
-        for (at, told) in told {
-            match told {
-                Told::Mapped(tgid, map) => {
-                    held.entry(*tgid).or_default().push(all.len());
-                    all.push((*tgid, Since::At(*at), map.clone()));
-                }
-                Told::Forked(child, parent) => {
-                    let places = held.get(parent).cloned().unwrap_or_default();
-                    let first = all.len();
-                    for place in places {
-                        let map = all[place].2.clone();
-                        all.push((*child, Since::At(*at), map));
-                    }
-                    held.insert(*child, (first..all.len()).collect());
-                }
-                Told::Loaded(tgid) => drop(held.remove(tgid)),
-                Told::Lost(_) => {}
-            }
-        }
-        let same = |a: &Map, b: &Map| (a.from, a.to, a.offset, &a.path) == (b.from, b.to, b.offset, &b.path);
-        for (tgid, map) in end {
-            let is_known = held.get(&tgid).is_some_and(|places| places.iter().any(|place| same(&all[*place].2, &map)));
-            if !is_known {
-                all.push((tgid, Since::End, map));
-            }
-        }
+    /// Of these.
+    pub fn new(all: Vec<(u32, Since, Arc<Map>)>) -> Maps {
         Maps(all)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &(u32, Since, Arc<Map>)> {
+        self.0.iter()
     }
 
     /// Names those parts that any of these addresses lies in.
     pub fn gather(&self, names: &mut Names, sampled: &BTreeSet<u64>) {
         let mut identities = BTreeMap::new();
-        let was_sampled = |map: &Map| map.from < map.to && sampled.range(map.from..map.to).next().is_some();
-        for (number, (tgid, since, map)) in self.0.iter().filter(|(.., map)| was_sampled(map)).enumerate() {
+        for (number, (tgid, since, map)) in self.0.iter().filter(|(.., map)| map.has_any(sampled)).enumerate() {
             let since = match since {
                 Since::Start => "0".to_string(),
                 Since::At(ns) => format!("{ns:x}"),
-                Since::End => "-".to_string(),
+                Since::Seen(_) => "-".to_string(),
             };
             let identity = match map.build_id.is_empty() {
                 true => {
@@ -136,7 +145,7 @@ impl Maps {
                     text
                 }),
             };
-            let Map { from, to, offset, path, .. } = map;
+            let Map { from, to, offset, path, .. } = &**map;
             let text = [format!("{from:x}-{to:x} {offset:x} {since} {identity} ").as_bytes(), path].concat();
             names.add(NameKind::Map, *tgid, number as u32, &text);
         }
@@ -158,15 +167,15 @@ fn seen_by(tgid: u32, path: &[u8]) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use kutrace_format::file::Name;
 
-    fn part(from: u64, path: &str) -> Map {
+    pub(crate) fn part(from: u64, path: &str) -> Map {
         Map { from, to: from + 0x1000, offset: 0, build_id: vec![0xab, 1], path: path.into() }
     }
 
-    fn texts(maps: &Maps, sampled: &[u64]) -> Vec<(u32, String)> {
+    pub(crate) fn texts(maps: &Maps, sampled: &[u64]) -> Vec<(u32, String)> {
         let mut names = Names::default();
         maps.gather(&mut names, &BTreeSet::from_iter(sampled.iter().copied()));
         let payload = names.payload();
@@ -180,39 +189,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sampled_is_named_with_since_when_it_was_there() {
-        let start = [(7, part(0x1000, "/bin/sh")), (7, part(0x5000, "/lib/quiet"))];
-        let told = [
-            (10, Told::Forked(8, 7)),
-            (11, Told::Loaded(8)),
-            (12, Told::Mapped(8, part(0x3000, "/bin/program"))),
-            (13, Told::Forked(9, 8)),
-            (14, Told::Lost(1)),
-        ];
-        let end = vec![(7, part(0x1000, "/bin/sh")), (5, part(0x3000, "/bin/program"))];
-        let maps = Maps::new(&start, &told, end);
-        let named = texts(&maps, &[0x1234, 0x3000, 0x4000]);
-        let expected = [
-            (5, "3000-4000 0 - ab01 /bin/program"),
-            (7, "1000-2000 0 0 ab01 /bin/sh"),
-            (8, "1000-2000 0 a ab01 /bin/sh"),
-            (8, "3000-4000 0 c ab01 /bin/program"),
-            (9, "3000-4000 0 d ab01 /bin/program"),
-        ];
-        assert_eq!(named, expected.map(|(tgid, text)| (tgid, text.to_string())));
-        assert_eq!(texts(&maps, &[]), []);
-    }
-
-    #[test]
     fn a_process_runs_what_proc_says_and_its_file_is_told_by_what_it_is() {
-        let maps: Vec<_> =
-            alive(Path::new("/proc")).into_iter().filter(|(tgid, _)| *tgid == std::process::id()).collect();
+        let own = alive(Path::new("/proc")).into_iter().find(|(tgid, _)| *tgid == std::process::id());
+        let Some((tgid, Process::Maps(maps))) = own else { panic!("{own:?}") };
         let here = part as *const () as u64;
-        let own: Vec<_> = maps.iter().filter(|(_, map)| (map.from..map.to).contains(&here)).collect();
+        let of_code: Vec<_> = maps.iter().filter(|map| (map.from..map.to).contains(&here)).collect();
         let program = std::env::current_exe().unwrap();
-        assert_eq!(own.len(), 1);
-        assert_eq!(own[0].1.path, program.as_os_str().as_encoded_bytes());
-        let named = texts(&Maps::new(&[], &[], maps.clone()), &[here]);
+        assert_eq!(of_code.len(), 1);
+        assert_eq!(of_code[0].path, program.as_os_str().as_encoded_bytes());
+        let maps = maps.into_iter().map(|map| (tgid, Since::Seen(7), Arc::new(map))).collect();
+        let named = texts(&Maps::new(maps), &[here]);
         assert_eq!(named.len(), 1);
         let words: Vec<&str> = named[0].1.splitn(5, ' ').collect();
         assert_eq!((words[2], words[3], words[4]), ("-", identity(&program).as_str(), program.to_str().unwrap()));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What makedumpfile makes of a core, QEMU too: each page that is there compressed by itself, plain or *flattened*, which is
+//! What makedumpfile makes of a core, QEMU too: each page that is there compressed by itself, by zlib, LZO, snappy or zstd;
+//! the file is plain or *flattened*, which is
 //! how it goes through a pipe.
 //!
 //! ```text
@@ -24,6 +25,8 @@ use anyhow::{bail, ensure, Context, Result};
 use flate2::read::ZlibDecoder;
 use kutrace_format::abi::landmark::PAGE;
 
+use super::lzo;
+
 /// Such a file.
 #[derive(Debug)]
 pub struct Kdump {
@@ -44,6 +47,8 @@ const MAGIC: &[u8] = b"KDUMP   ";
 const INCOMPLETE: u32 = 8;
 /// Flags of a page: how it is compressed. One without any is not.
 const ZLIB: u32 = 1;
+const LZO: u32 = 2;
+const SNAPPY: u32 = 4;
 const ZSTD: u32 = 0x20;
 const COMPRESSED: u32 = 0x3f;
 /// Pages that are kept.
@@ -120,23 +125,37 @@ impl Kdump {
         }
         let mut data = vec![0; bytes];
         self.source.read_exact_at(&mut data, offset)?;
-        let mut page = Vec::new();
-        let read = match flags & COMPRESSED {
-            0 => Ok(data.as_slice().read_to_end(&mut page)),
-            ZLIB => Ok(ZlibDecoder::new(data.as_slice()).take(PAGE as u64).read_to_end(&mut page)),
-            ZSTD => Err("zstd"),
-            _ => Err("LZO or snappy"),
+        let page = match flags & COMPRESSED {
+            0 => Some(data),
+            ZLIB => inflate(&data),
+            LZO => lzo::decompress(&data, PAGE),
+            SNAPPY => unsnap(&data),
+            ZSTD => zstd::bulk::decompress(&data, PAGE).ok(),
+            by => {
+                let fact = format!("its pages are compressed in an unknown way ({by:#x})");
+                return Err(io::Error::other(fact + ": make it with `makedumpfile -c`, by zlib"));
+            }
         };
-        let read = read.map_err(|by| {
-            io::Error::other(format!("its pages are compressed by {by}: make it with `makedumpfile -c`, by zlib"))
-        })?;
-        Ok((read.is_ok() && page.len() == PAGE).then_some(page))
+        Ok(page.filter(|page| page.len() == PAGE))
     }
 
     /// What is wrong with the file as a whole, if anything is.
     pub fn damage(&self) -> Option<String> {
         (self.status & INCOMPLETE != 0).then(|| "the image is incomplete: makedumpfile had no room for it".to_owned())
     }
+}
+
+fn inflate(data: &[u8]) -> Option<Vec<u8>> {
+    let mut page = Vec::with_capacity(PAGE);
+    ZlibDecoder::new(data).take(PAGE as u64).read_to_end(&mut page).ok()?;
+    Some(page)
+}
+
+fn unsnap(data: &[u8]) -> Option<Vec<u8>> {
+    let mut page = vec![0; PAGE];
+    let bytes = snap::raw::Decoder::new().decompress(data, &mut page).ok()?;
+    page.truncate(bytes);
+    Some(page)
 }
 
 /// The file as if it had not been flattened.
@@ -265,6 +284,51 @@ mod tests {
                 assert_eq!(read.then_some(bytes), there.map(|byte| [byte; 16]), "{number}");
             }
         }
+    }
+
+    /// A file of a page for each of these, from page 8 on.
+    fn of_pages(pages: &[(Vec<u8>, u32)]) -> Vec<u8> {
+        let mut file = vec![0; 4 * PAGE + pages.len() * 24];
+        file[..8].copy_from_slice(MAGIC);
+        for (at, value) in [(428, PAGE as u32), (432, 1), (436, 2)] {
+            file[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        file[3 * PAGE + 1] = ((1 << pages.len()) - 1) as u8;
+        for (n, (data, flags)) in pages.iter().enumerate() {
+            let (offset, bytes) = ((file.len() as u64).to_le_bytes(), (data.len() as u32).to_le_bytes());
+            file[4 * PAGE + 24 * n..][..16].copy_from_slice(&[&offset[..], &bytes, &flags.to_le_bytes()].concat());
+            file.extend(data);
+        }
+        file
+    }
+
+    #[test]
+    fn pages_are_read_however_they_are_compressed_and_no_damage_makes_them_others() {
+        let page: Vec<u8> = (0..PAGE).map(|at| (at / 64) as u8 ^ (at % 7) as u8).collect();
+        let mut zlib = ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        zlib.write_all(&page).unwrap();
+        let compressed = [
+            (page.clone(), 0),
+            (zlib.finish().unwrap(), ZLIB),
+            (lzokay_native::compress(&page).unwrap(), LZO),
+            (snap::raw::Encoder::new().compress_vec(&page).unwrap(), SNAPPY),
+            (zstd::bulk::compress(&page, 0).unwrap(), ZSTD),
+        ];
+        assert!(compressed[1..].iter().all(|(data, _)| data.len() < PAGE / 2));
+        let read = |pages: &[(Vec<u8>, u32)], number: usize| {
+            let mut read = vec![0; PAGE];
+            let is_there = open(&of_pages(pages)).unwrap().read(((8 + number) * PAGE) as u64, &mut read);
+            is_there.map(|is_there| is_there.then_some(read)).map_err(|error| error.to_string())
+        };
+        for (number, (data, flags)) in compressed.iter().enumerate() {
+            assert_eq!(read(&compressed, number).unwrap().as_ref(), Some(&page), "{flags}");
+            let cut = [(data[..data.len() / 2].to_vec(), *flags)];
+            assert_eq!(read(&cut, 0).unwrap(), None, "{flags}");
+            let more = [(vec![0xff; 100], *flags)];
+            assert_eq!(read(&more, 0).unwrap(), None, "{flags}");
+        }
+        let unknown = read(&[(page, 0x10)], 0).unwrap_err();
+        assert!(unknown.starts_with("its pages are compressed in an unknown way (0x10)"), "{unknown}");
     }
 
     #[test]

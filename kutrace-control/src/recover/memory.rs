@@ -73,6 +73,17 @@ impl Memory<'_> {
         Ok((self.read(address, &mut bytes[..BYTES])? == BYTES).then(|| u64::from_le_bytes(bytes)))
     }
 
+    /// Reads the page of this number among all of the machine's memory; false if it is not in the image.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn frame(&self, number: u64, into: &mut [u8]) -> io::Result<bool> {
+        match number.checked_mul(PAGE as u64) {
+            Some(physical) => self.image.read(physical, into),
+            None => Ok(false),
+        }
+    }
+
     /// Where in the machine's memory an address leads.
     fn physical(&self, address: u64) -> io::Result<Option<u64>> {
         let Machine { physical: landmark, levels, mask, tables, .. } = &self.machine;

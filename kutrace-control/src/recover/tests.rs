@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use kutrace_format::abi::event::MARK_D;
 use kutrace_format::abi::landmark::{self, Fields, Machine, Sighting, PAGE};
+use kutrace_format::abi::programs::{word, Program, FULL_TIME as WHOLE_TIME, KIND_NAMES, KIND_WORDS, MARK};
 use kutrace_tests::cases::one_in;
 use postprocess::event::names::Names;
+use postprocess::event::number::PROGRAM_MARK;
 use tempfile::TempDir;
 
 use super::*;
@@ -251,6 +253,179 @@ fn no_byte_of_a_landmark_or_a_table_does_harm() {
             let mut crashed = Crashed(whole.0.clone());
             crashed.0[page as usize * 4096 + at] ^= 0xa5;
             let _ = marks(&crashed.core(&[(0, END)]));
+        }
+    }
+}
+
+/// Where the module has its lists: on the page of the CPUs' states. And the first of the three pages of a program.
+const LISTS: u64 = STATES + 1024;
+const FRAMES: u64 = END;
+
+const PLACES: landmark::Programs = landmark::Programs {
+    processes: LISTS,
+    others: LISTS + 16,
+    process: landmark::Process { list: 8, told: 24, pieces: 80, parts: 88 },
+    part: landmark::Part { list: 0, offset: 16, bytes: 20, kind: 24, newest: 32, frames: 40 },
+    piece: landmark::Piece { before: 0, offset: 8, tid: 12, sequence: 16, tsc: 24 },
+    reserved: 0,
+};
+const PROCESS: u64 = LISTS + 128;
+const NAMES: u64 = LISTS + 256;
+const WORDS: u64 = LISTS + 320;
+/// When the kernel made its last entry.
+const LAST: u64 = (200_000 + 16 * 3) * 16;
+
+/// The same machine with a program: one page of names, and two of words, of which thread 21 had all but the last 4032 bytes,
+/// which are of thread 22. `late`: when that makes its last mark.
+fn with_program(late: u64) -> Crashed {
+    let mut all = Crashed::new();
+    all.0.resize((FRAMES as usize + 3) * 4096, 0);
+    let [places, process, part, piece] = [offset_of!(Landmark, programs), 16, 32, 56];
+    for (at, value) in [(0, PLACES.processes), (8, PLACES.others)] {
+        all.0[LANDMARK as usize * 4096 + places + at..][..8].copy_from_slice(&value.to_le_bytes());
+    }
+    let (of, a, b) = (PLACES.process, PLACES.part, PLACES.piece);
+    for (start, fields) in [
+        (process, &[of.list, of.told, of.pieces, of.parts][..]),
+        (part, &[a.list, a.offset, a.bytes, a.kind, a.newest, a.frames]),
+        (piece, &[b.before, b.offset, b.tid, b.sequence, b.tsc]),
+    ] {
+        for (n, field) in fields.iter().enumerate() {
+            all.0[LANDMARK as usize * 4096 + places + start + 4 * n..][..4].copy_from_slice(&field.to_le_bytes());
+        }
+    }
+    let two = |low: u64, high: u64| low | high << 32;
+    // Nothing was lost; and who runs on CPU 0, then idle, and who on CPU 1.
+    (0..2).for_each(|cpu| all.number(STATES + cpu * 256 + 32, 0));
+    for (block, thread) in [(0, 21), (2, 22)] {
+        all.at(MEMORY + block * BYTES as u64 + offset_of!(Header, pid) as u64, &u32::to_le_bytes(thread));
+    }
+    let pieces = [384, 416, 448].map(|at| LISTS + at);
+    for (address, value) in [
+        (LISTS, PROCESS + 8),
+        (PROCESS + 8, LISTS),
+        // The number of its attachment, and its own.
+        (PROCESS + 24, two(1, 20)),
+        (PROCESS + 24 + offset_of!(Program, comm) as u64, u64::from_le_bytes(*b"planned\0")),
+        (PROCESS + 80, 3),
+        (PROCESS + 88, NAMES),
+        (NAMES, WORDS),
+        (NAMES + 16, two(0, 4096)),
+        (NAMES + 24, KIND_NAMES.into()),
+        (NAMES + 32, pieces[0]),
+        (NAMES + 40, FRAMES),
+        (WORDS, PROCESS + 88),
+        (WORDS + 16, two(4096, 8192)),
+        (WORDS + 24, KIND_WORDS.into()),
+        (WORDS + 32, pieces[2]),
+        (WORDS + 40, FRAMES + 1),
+        (WORDS + 48, FRAMES + 2),
+        (pieces[0] + 8, two(0, 21)),
+        (pieces[0] + 16, 1),
+        (pieces[1] + 8, two(4096, 21)),
+        (pieces[1] + 16, 2),
+        (pieces[1] + 24, 20_000),
+        (pieces[2], pieces[1]),
+        (pieces[2] + 8, two(8192 + 64, 22)),
+        (pieces[2] + 16, 3),
+        (pieces[2] + 24, 40_000),
+    ] {
+        all.number(address, value);
+    }
+    let mut put =
+        |at: usize, value: u64| all.0[FRAMES as usize * 4096 + at..][..8].copy_from_slice(&value.to_le_bytes());
+    put(64, u64::from_le_bytes(*b"\x04\0mark\0\0"));
+    let mark = |time: u64| word(MARK, 0, 8) | time & 0xffff_ffff;
+    (0..517).for_each(|n| put(4096 + 8 * n, mark(20_001 + n as u64)));
+    for (n, value) in [mark(40_001), mark(40_002), word(WHOLE_TIME, 1, 0), late, mark(late)].into_iter().enumerate() {
+        put(8192 + 64 + 8 * n, value);
+    }
+    all
+}
+
+/// The marks of both threads, and what is said to be missing.
+fn programs(crashed: &Crashed, ranges: &[(u64, u64)]) -> ([usize; 2], Vec<String>) {
+    let (bytes, losses) = {
+        let folder = TempDir::new().unwrap();
+        let core = folder.path().join("core");
+        fs::write(&core, crashed.core(ranges)).unwrap();
+        let image = Image::open(&core).unwrap();
+        let landmark = newest(landmarks(&image).unwrap()).unwrap();
+        let memory = Memory::new(&image, landmark.machine);
+        let found = find(&memory, &landmark.programs, u64::MAX).unwrap();
+        (recovered(&crashed.core(ranges)).unwrap().1, found.losses())
+    };
+    let trace = postprocess::source::trace(&bytes).unwrap();
+    let mut names = Names::default();
+    let mut decoder = trace.decoder(&mut names);
+    let mut marks = [0; 2];
+    while let Some(event) = decoder.next(&mut names) {
+        if event.event() == PROGRAM_MARK {
+            marks[event.pid.number() as usize - 21] += 1;
+        }
+    }
+    (marks, losses)
+}
+
+#[test]
+fn what_programs_recorded_is_found_up_to_two_ticks_after_the_kernel_s_last_entry() {
+    let all = &[(0, FRAMES + 3)];
+    let nothing = Vec::<String>::new();
+    for (later, marks) in [(0, 3), (39_999_999, 3), (40_000_001, 2)] {
+        assert_eq!(programs(&with_program(LAST + later), all), ([517, marks], nothing.clone()), "{later}");
+    }
+    let bytes = recovered(&with_program(LAST).core(all)).unwrap().1;
+    for text in [&b"planned"[..], b"mark"] {
+        assert!(bytes.windows(text.len()).any(|found| found == text));
+    }
+    // A module from before there was this.
+    assert_eq!(programs(&Crashed::new(), &[(0, END)]), ([0, 0], nothing));
+}
+
+#[test]
+fn what_a_program_recorded_ends_at_the_first_page_that_is_not_there() {
+    let crashed = with_program(LAST);
+    let said = |missing: &str| {
+        vec![format!(
+            "of what programs recorded themselves, {missing} not in the image; `makedumpfile -d 25` keeps them"
+        )]
+    };
+    assert_eq!(programs(&crashed, &[(0, FRAMES + 2)]), ([512, 0], said("1 of 3 pages are")));
+    let gap = [(0, FRAMES + 1), (FRAMES + 2, FRAMES + 3)];
+    assert_eq!(programs(&crashed, &gap), ([0, 3], said("1 of 3 pages are")));
+    assert_eq!(programs(&crashed, &[(0, FRAMES)]), ([0, 0], said("3 of 3 pages are")));
+}
+
+#[test]
+fn lists_that_do_not_return_end_and_have_what_is_in_them_once() {
+    let all = &[(0, FRAMES + 3)];
+    let said = "1 list is damaged of what programs recorded themselves: some of that is missing";
+    // The link that leads back, of the processes and of the parts; and a piece that says it was before itself.
+    for (link, to, marks) in [
+        (PROCESS + 8, PROCESS + 8, [517, 3]),
+        (WORDS, NAMES, [517, 3]),
+        (LISTS + 416, LISTS + 448, [517, 3]),
+        (LISTS + 448, LISTS + 448, [0, 3]),
+        // The same page twice; a part beyond the area.
+        (WORDS + 48, FRAMES + 1, [0, 0]),
+        (WORDS + 16, 4096 | 1 << 60, [0, 0]),
+    ] {
+        let mut crashed = with_program(LAST);
+        crashed.number(link, to);
+        assert_eq!(programs(&crashed, all), (marks, vec![said.to_owned()]), "{link:x}");
+    }
+}
+
+#[test]
+fn no_byte_of_the_lists_does_harm() {
+    let whole = with_program(LAST);
+    let places = LANDMARK as usize * 4096 + offset_of!(Landmark, programs);
+    let lists = (scattered((LISTS - MEMORY) / 4096) * 4096 + LISTS % 4096) as usize;
+    for at in (places..places + 80).chain(lists..lists + 480).step_by(one_in(7)) {
+        for change in [1, 0x80, 0xa5] {
+            let mut crashed = Crashed(whole.0.clone());
+            crashed.0[at] ^= change;
+            let _ = marks(&crashed.core(&[(0, FRAMES + 3)]));
         }
     }
 }

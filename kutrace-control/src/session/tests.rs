@@ -11,11 +11,14 @@ use kutrace_format::abi::block::{Header as BlockHeader, BYTES};
 use kutrace_format::abi::command::{
     Blocks, Moment, Tracepoints, Vector, CPU_POSSIBLE, PORTS_ALL, SHIFT, STATE_STOPPED, WRAP,
 };
-use kutrace_format::abi::programs::Quota;
+use kutrace_format::abi::programs::{Quota, Taken};
 use kutrace_format::file::{Header, HEADER_BYTES};
+use kutrace_format::reading::{CounterFile, Reading, NOTHING};
 
 use super::*;
+use crate::device::BlocksEnd;
 use crate::output::IfExists;
+use crate::programs::Attached;
 use crate::selection::tests::block;
 
 /// A recorder whose pool fills with two blocks when it is started.
@@ -118,16 +121,16 @@ impl Recorder for Memory {
         Ok(())
     }
 
-    fn flush(&self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
-    fn end_blocks(&self) -> Result<bool> {
+    fn flush(&self, _: u64) -> Result<bool> {
         Ok(true)
     }
 
-    fn look(&self) -> Result<u64> {
-        Ok(12)
+    fn end_blocks(&self) -> Result<BlocksEnd> {
+        Ok(BlocksEnd::All)
+    }
+
+    fn look(&self) -> Result<Option<u64>> {
+        Ok(Some(12))
     }
 
     fn leave(&self, bytes: &[u8]) -> Result<()> {
@@ -139,7 +142,15 @@ impl Recorder for Memory {
         Ok(self.left.borrow().clone())
     }
 
-    fn programs(&self) -> Result<Vec<u8>> {
+    fn program_after(&self, _: u32) -> Result<Option<Attached>> {
+        Ok(None)
+    }
+
+    fn take_back(&self, _: Taken) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn refused(&self) -> Result<Vec<u8>> {
         Ok(Vec::new())
     }
 
@@ -257,6 +268,26 @@ fn a_snapshot_holds_the_ended_blocks_and_the_trace_goes_on() {
     assert_eq!((header.blocks, header.stop.monotonic_ns), (2, 500_000_001));
     let begins = [2, 1].map(|back| bytes[bytes.len() - back * BYTES + offset_of!(BlockHeader, begin)]);
     assert_eq!(begins, [10, 11]);
+}
+
+#[test]
+fn a_snapshot_has_what_the_kernel_counted_first_and_last_in_a_section_of_a_size_known_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t");
+    let mut session = session(0);
+    session.go(Mode(WRAP)).unwrap();
+    let later = [Arc::new(reading::now())];
+    assert_eq!(session.snapshot_since(&file(&path), &later).unwrap(), (Exit::Done, 0));
+    let bytes = fs::read(&path).unwrap();
+    let layout = postprocess::raw::file::split(&bytes).unwrap();
+    assert_eq!(layout.damage, []);
+    let of =
+        |file: CounterFile| layout.readings.iter().filter(|reading| reading.file == file as u16).collect::<Vec<_>>();
+    let [first, last] = of(CounterFile::Stat)[..] else { panic!("two of each file") };
+    let left = session.recorder().unwrap().left().unwrap();
+    let at_go = Reading::split(&left).unwrap().0;
+    assert!(layout.readings[0] == at_go && first.before < last.before, "nothing is gone");
+    assert_eq!(layout.readings.last().unwrap().file, NOTHING);
 }
 
 #[test]

@@ -13,10 +13,11 @@ use std::collections::VecDeque;
 use foldhash::HashMap;
 use kutrace_format::abi::command::Vector as Device;
 use kutrace_format::abi::event::{
-    self, line, Vector, EXIT_WORK, EXIT_WORK_RETURN, IRQ, IRQ_LAST, IRQ_RETURN, NAME_VECTOR, NOP, OPEN_RETURN, SCHED,
-    SCHED_RETURN, SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ, SOFTIRQ_LAST, SOFTIRQ_RETURN, SOFTIRQ_RETURN_LAST, SYSCALL,
-    SYSCALL32, SYSCALL32_LAST, SYSCALL_RETURN, TRAP, TRAP_RETURN, UNKNOWN_CALL,
+    self, line, Vector, EXIT_WORK, EXIT_WORK_RETURN, GUEST_ENTER, GUEST_EXIT, IRQ, IRQ_LAST, IRQ_RETURN, NAME_VECTOR,
+    NOP, OPEN_RETURN, SCHED, SCHED_RETURN, SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ, SOFTIRQ_LAST, SOFTIRQ_RETURN,
+    SOFTIRQ_RETURN_LAST, SYSCALL, SYSCALL32, SYSCALL32_LAST, SYSCALL_RETURN, TRAP, TRAP_RETURN, UNKNOWN_CALL,
 };
+use kutrace_format::abi::guest::GuestExit;
 use kutrace_format::abi::word;
 use kutrace_format::capability::{Capability, Unseen};
 use kutrace_format::file::Name;
@@ -270,7 +271,12 @@ impl Ledger {
         self.window.events += u64::from(!matches!(step, Step::Nothing));
         match step {
             Step::Call(work) => self.call(c, t, event, work, argument),
-            Step::Return(call, level) => self.returned(c, t, Some(call), level),
+            Step::Return(call, level) => {
+                self.returned(c, t, Some(call), level);
+                if call == GUEST_ENTER && GuestExit(argument).is_halt() {
+                    self.cpus[c].told = Some(Reason::Guest);
+                }
+            }
             Step::ReturnAny => self.returned(c, t, None, Level::Syscall),
             Step::Switch => self.switch(c, t, argument, known),
             Step::Point(happening) => self.happening(c, t, happening, argument, known),
@@ -526,6 +532,8 @@ fn step(event: u16) -> Step {
         OPEN_RETURN | SMALL_RETURN..=SMALL_RETURN_LAST => Step::ReturnAny,
         EXIT_WORK => Step::Call(Work::ExitWork),
         EXIT_WORK_RETURN => Step::Return(EXIT_WORK, Level::Syscall),
+        GUEST_ENTER => Step::Call(Work::Guest),
+        GUEST_EXIT => Step::Return(GUEST_ENTER, Level::Trap),
         IRQ..=IRQ_LAST => Step::Call(Work::Irq((event - IRQ) as u8)),
         NOP => Step::Nothing,
         _ => match What::of(event.into()) {

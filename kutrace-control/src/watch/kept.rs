@@ -5,13 +5,16 @@
 //! NAME.trace  the recording    NAME.html  its page    NAME.txt  why    NAME.json  what happened
 //! ```
 //!
-//! Invariants: files of other names are never touched; what a run before has kept counts.
+//! Invariants: files of other names are never touched; what a run before has kept counts, also what it had not told of yet
+//! when it was killed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use kutrace_cli::say;
+use serde_json::Value;
 
 /// The endings of a moment's files.
 const ENDINGS: [&str; 4] = ["trace", "html", "txt", "json"];
@@ -19,6 +22,9 @@ const ENDINGS: [&str; 4] = ["trace", "html", "txt", "json"];
 /// How far something was beyond its limit, as a multiple of it; what was asked for is beyond all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rank(pub f64);
+
+/// Less than anything that passed its limit.
+const LEAST: Rank = Rank(0.0);
 
 /// A moment that is kept.
 #[derive(Clone, Debug)]
@@ -44,20 +50,23 @@ impl Kept {
     pub fn open(folder: &Path, keep: usize, budget: u64) -> Result<Kept> {
         let place = || folder.display().to_string();
         fs::create_dir_all(folder).with_context(place)?;
-        let mut moments = Vec::new();
+        let mut found = BTreeMap::new();
         for entry in fs::read_dir(folder).with_context(place)? {
             let path = entry.with_context(place)?.path();
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let is_ours = name.starts_with("ku_") && path.extension().is_some_and(|ending| ending == "json");
-            let told = fs::read(&path).ok().filter(|_| is_ours);
-            let Some(told) = told.and_then(|told| serde_json::from_slice::<serde_json::Value>(&told).ok()) else {
-                continue;
-            };
-            let rank = told.get("worse").and_then(serde_json::Value::as_f64).unwrap_or(f64::INFINITY);
-            moments.push(Moment { name, rank: Rank(rank) });
+            match path.extension().unwrap_or_default().to_str() {
+                Some("json") if name.starts_with("ku_") => {
+                    if let Some(rank) = rank(&path) {
+                        found.insert(name, rank);
+                    }
+                }
+                // Whoever was killed before he told of it: nobody knows how bad it was.
+                Some("trace") if is_name(&name) => drop(found.entry(name).or_insert(LEAST)),
+                _ => {}
+            }
         }
-        // Their names begin with their times.
-        moments.sort_by(|a, b| a.name.cmp(&b.name));
+        let moments: Vec<_> = found.into_iter().map(|(name, rank)| Moment { name, rank }).collect();
+        // Their names begin with their times, in which order they are found.
         let mut kept = Kept { folder: folder.to_owned(), keep, budget, moments };
         kept.make_room(0, kept.keep);
         Ok(kept)
@@ -132,6 +141,24 @@ impl Kept {
     }
 }
 
+/// How bad it was, as the file of a moment says.
+fn rank(told: &Path) -> Option<Rank> {
+    let told: Value = serde_json::from_slice(&fs::read(told).ok()?).ok()?;
+    Some(Rank(told.get("worse").and_then(Value::as_f64).unwrap_or(f64::INFINITY)))
+}
+
+/// Whether it is the name of a moment, `ku_DATE_TIME_MS_WORDS`, and not of a recording that was made otherwise.
+fn is_name(name: &str) -> bool {
+    let mut parts = name.splitn(5, '_');
+    let is_prefixed = parts.next() == Some("ku");
+    let mut is_number = |digits: usize| {
+        parts.next().is_some_and(|part| part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_dated = is_prefixed && is_number(8) && is_number(6) && is_number(3);
+    // Conditions begin with a word.
+    is_dated && parts.next().is_some_and(|words| words.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +195,31 @@ mod tests {
         add(&mut kept, "5", f64::INFINITY, 10);
         add(&mut kept, "6", f64::INFINITY, 10);
         assert_eq!(traces(folder.path()), ["5", "6", "e"]);
+    }
+
+    #[test]
+    fn what_was_written_when_the_watching_was_killed_goes_first_and_other_recordings_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let killed = "ku_20260102_030405_678_call_fsync_50ms";
+        let others = ["ku_20260102_030405_host_77.trace", "ku_20260102_030405_123_77.trace", "mine.trace"];
+        let put = |name: &str| fs::write(folder.path().join(name), [0; 10]).unwrap();
+        others.iter().for_each(|name| put(name));
+        // Without a word of it, and with half of one.
+        put(&format!("{killed}.trace"));
+        put("ku_20260102_030406_678_signal.trace");
+        fs::write(folder.path().join("ku_20260102_030406_678_signal.json"), "{").unwrap();
+        let mut kept = Kept::open(folder.path(), 3, u64::MAX).unwrap();
+        assert_eq!(kept.bytes(), 21);
+        add(&mut kept, "7", 1.0, 10);
+        add(&mut kept, "8", 1.0, 10);
+        assert!(!kept.has(killed) && !folder.path().join(format!("{killed}.trace")).exists());
+        Kept::open(folder.path(), 2, u64::MAX).unwrap();
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.retain(|name| name.to_string_lossy().ends_with(".trace"));
+        left.sort();
+        let mut expected = [&others[..], &["ku_7_call_fsync_50ms.trace", "ku_8_call_fsync_50ms.trace"]].concat();
+        expected.sort();
+        assert_eq!(left, expected);
     }
 
     #[test]

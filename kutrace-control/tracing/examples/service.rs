@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Spans, events and log lines of a program that knows nothing of KUtrace but two lines in `main`.
 //!
-//! `kutrace_control go; ./service; kutrace_control stop t.trace`
+//! `kutrace_control go; ./service; kutrace_control stop t.trace`; with an argument it has a registry, and a layer.
 
 use std::future::{poll_fn, Future};
+use std::sync::mpsc::{channel, Sender};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -17,22 +18,27 @@ fn handle(path: &str, size: u64) -> u64 {
     found
 }
 
-/// What a runtime has to do again later.
-async fn later() {
+/// What has to wait for something, and says whom to wake then.
+async fn later(waits: Sender<Waker>) {
     let mut polls = 0;
-    poll_fn(|_| {
+    poll_fn(|context| {
         polls += 1;
         if polls == 2 {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
+            return Poll::Ready(());
         }
+        let _ = waits.send(context.waker().clone());
+        Poll::Pending
     })
     .await;
 }
 
 fn main() {
-    tracing_subscriber::registry().with(kutrace_tracing::layer().lives()).init();
+    if std::env::args().len() > 1 {
+        tracing_subscriber::registry().with(kutrace_tracing::layer().lives()).init();
+    } else {
+        let installed = kutrace_tracing::subscriber().lives().install();
+        assert!(installed.is_ok());
+    }
     let logged = kutrace_tracing::Logger::new().install(log::LevelFilter::Info);
     log::info!("ready: {}", logged.is_ok());
     // A span that another thread leaves and closes.
@@ -40,8 +46,10 @@ fn main() {
     upload.in_scope(|| handle("/index", 34));
     let ended = thread::spawn(move || upload.in_scope(|| handle("/other", 17))).join();
     // A task that begins on one thread and ends on another, as with a runtime of several.
-    let mut task = Box::pin(kutrace_tracing::task("answer", later()));
+    let (waits, waiting) = channel();
+    let mut task = Box::pin(kutrace_tracing::task("answer", later(waits)));
     let _ = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    waiting.iter().take(1).for_each(Waker::wake);
     let polled = thread::spawn(move || task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()).join();
     assert!(polled.is_ok_and(|is_ready| is_ready));
     log::warn!("done: {}", ended.is_ok());

@@ -8,7 +8,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::packed::Packed;
-use crate::place::{self, Of};
+use crate::place;
 
 /// Records the spans and events of `tracing`. See [`layer`].
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Layer {
 }
 
 #[derive(Debug)]
-struct Lives;
+pub(crate) struct Lives;
 
 /// A layer that records each time in which a thread is in a span, and events.
 pub fn layer() -> Layer {
@@ -41,9 +41,14 @@ struct Created {
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Layer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
+        // Of a span without fields the place is enough.
+        let is_plain = attributes.metadata().fields().is_empty() && self.lives.is_none();
+        if is_plain || !kutrace::is_on() {
+            return;
+        }
+        let Some(span) = context.span(id) else { return };
         let packed = Packed::of(|visit| attributes.record(visit));
-        let site = place::site(attributes.metadata(), Of::Span, &packed);
+        let site = place::site(attributes.metadata(), &packed);
         if self.lives.is_some() {
             site.async_begin(id.into_u64(), &packed.fields);
         }
@@ -53,34 +58,43 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for La
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
         let packed = Packed::of(|visit| values.record(visit));
-        place::site(span.metadata(), Of::Span, &packed).event(&packed.fields);
+        place::site(span.metadata(), &packed).event(&packed.fields);
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if kutrace::is_on() {
             let packed = Packed::of(|visit| event.record(visit));
-            place::site(event.metadata(), Of::Event, &packed).event(&packed.fields);
+            place::site(event.metadata(), &packed).event(&packed.fields);
         }
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
+        if !kutrace::is_on() {
+            return;
+        }
+        let Some(span) = context.span(id) else { return };
         match span.extensions().get::<Created>() {
             Some(created) => created.site.begin_with(&created.fields),
-            None => place::site(span.metadata(), Of::Span, &Packed::default()).begin(),
+            None => place::plain(span.metadata()).site.begin(),
         };
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
-        let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
+        if !kutrace::is_on() {
+            return;
+        }
+        let Some(span) = context.span(id) else { return };
         match span.extensions().get::<Created>() {
             Some(created) => created.site.end(),
-            None => place::site(span.metadata(), Of::Span, &Packed::default()).end(),
+            None => place::plain(span.metadata()).site.end(),
         };
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        let Some(span) = context.span(&id).filter(|_| self.lives.is_some() && kutrace::is_on()) else { return };
+        if self.lives.is_none() || !kutrace::is_on() {
+            return;
+        }
+        let Some(span) = context.span(&id) else { return };
         if let Some(created) = span.extensions().get::<Created>() {
             created.site.async_end(id.into_u64());
         };

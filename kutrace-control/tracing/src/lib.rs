@@ -2,12 +2,13 @@
 //! What a program says by `tracing` and by `log`, in the KUtrace trace of the machine it runs on.
 //!
 //! ```
-//! use tracing_subscriber::prelude::*;
-//!
-//! tracing_subscriber::registry().with(kutrace_tracing::layer()).init();
+//! kutrace_tracing::subscriber().install()?;
 //! let _request = tracing::info_span!("request", path = "/index").entered();
 //! tracing::info!(status = 200, "answered");
+//! # Ok::<(), tracing::subscriber::SetGlobalDefaultError>(())
 //! ```
+//!
+//! A program that has a registry adds a [`layer`] to it instead.
 //!
 //! A span is a part of the thread that is inside, as often as one enters it, with its fields; an event is a mark with
 //! its fields, called by its target. Numbers, booleans and texts keep their types; what else there is becomes a text. All
@@ -21,12 +22,16 @@
 
 #![forbid(unsafe_code)]
 
+mod subscriber;
+mod spans;
 mod layer;
 mod logger;
-mod packed;
-mod place;
 mod task;
+mod place;
+mod packed;
+mod growing;
 
 pub use layer::{layer, Layer};
 pub use logger::Logger;
+pub use subscriber::{subscriber, Subscriber};
 pub use task::task;

@@ -7,63 +7,108 @@ use kutrace::Fields;
 use tracing::field::{Field, Visit};
 
 /// Values, and of which fields and types they are.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Packed {
     /// The values.
     pub fields: Fields,
-    /// For each value the number of its field among all of its place, and its type; then zeros.
-    pub kinds: [(u8, u8); 15],
-    used: usize,
-    /// How many had no room.
-    pub left_out: u8,
+    /// Which they are.
+    pub kinds: Kinds,
+}
+
+/// Which values there are, in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct Kinds {
+    used: u16,
+    /// How many more had no room.
+    pub left_out: u16,
+    /// For each the number of its field among all of its place and, in the upper half, its type.
+    kinds: [u16; 15],
+}
+
+impl Kinds {
+    /// Each one's number and type.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, char)> + '_ {
+        self.used().map(|kind| (usize::from(kind & 0xff), char::from((kind >> 8) as u8)))
+    }
+
+    #[inline]
+    fn used(&self) -> impl Iterator<Item = &u16> {
+        self.kinds.iter().take(self.used.into())
+    }
+}
+
+impl PartialEq for Kinds {
+    /// One by one, as they were written: what reads several at once has to wait for them.
+    #[inline]
+    fn eq(&self, other: &Kinds) -> bool {
+        (self.used, self.left_out) == (other.used, other.left_out) && self.used().zip(&other.kinds).all(|(a, b)| a == b)
+    }
 }
 
 impl Packed {
+    /// No fields.
+    pub const NOTHING: Packed = Packed { fields: Fields::new(), kinds: Kinds { used: 0, left_out: 0, kinds: [0; 15] } };
+
     /// What `record` visits.
+    #[inline]
     pub fn of(record: impl FnOnce(&mut dyn Visit)) -> Packed {
-        let mut packed = Packed::default();
+        let mut packed = Packed::NOTHING;
         record(&mut packed);
         packed
     }
 
-    /// The values' fields and types.
-    pub fn kinds(&self) -> &[(u8, u8)] {
-        &self.kinds[..self.used]
+    /// A value of this type of a field comes next, if there is room.
+    #[inline]
+    fn next(&mut self, field: &Field, kind: u8) -> Option<&mut Fields> {
+        let Packed { fields, kinds } = self;
+        let used = usize::from(kinds.used);
+        match (u8::try_from(field.index()), kinds.kinds.get_mut(used)) {
+            (Ok(index), Some(next)) if !fields.is_full() => {
+                *next = u16::from(index) | u16::from(kind) << 8;
+                kinds.used += 1;
+                Some(fields)
+            }
+            _ => {
+                kinds.left_out = kinds.left_out.saturating_add(1);
+                None
+            }
+        }
     }
 
-    fn put(&mut self, field: &Field, kind: u8, put: impl FnOnce(Fields) -> Fields) {
-        let (Ok(index), false) = (u8::try_from(field.index()), self.fields.is_full()) else {
-            self.left_out = self.left_out.saturating_add(1);
-            return;
-        };
-        self.fields = put(self.fields);
-        self.kinds[self.used] = (index, kind);
-        self.used += 1;
+    #[inline]
+    fn number(&mut self, field: &Field, kind: u8, value: u64) {
+        if let Some(fields) = self.next(field, kind) {
+            fields.push(value);
+        }
     }
 }
 
 impl Visit for Packed {
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, b'u', |fields| fields.u64(value));
+        self.number(field, b'u', value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, b'i', |fields| fields.i64(value));
+        self.number(field, b'i', value as u64);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field, b'f', |fields| fields.f64(value));
+        self.number(field, b'f', value.to_bits());
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, b'b', |fields| fields.bool(value));
+        self.number(field, b'b', value.into());
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field, b's', |fields| fields.str(value));
+        if let Some(fields) = self.next(field, b's') {
+            *fields = fields.str(value);
+        }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.put(field, b's', |fields| fields.display(format_args!("{value:?}")));
+        if let Some(fields) = self.next(field, b's') {
+            *fields = fields.display(format_args!("{value:?}"));
+        }
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Files of tables: where they are, and how columns are written.
 //!
-//! Invariant: a file has its name once it is complete; one that exists is refused.
+//! Invariant: a file has its name once it is complete, and of a trace that of the table of traces comes last: without it
+//! the others are what is left of a writer that was interrupted, and are replaced.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -19,9 +20,11 @@ use postprocess::event::date;
 use postprocess::span::Meta;
 use tempfile::NamedTempFile;
 
-use crate::schema::Cell;
+use crate::schema::{Cell, Table, CAUSES, CPUS, DURATIONS, REQUESTS, THREADS, TRACES};
 use crate::words;
 
+/// The tables that are made from those of spans.
+const MADE: [&str; 5] = [CPUS, THREADS, DURATIONS, REQUESTS, CAUSES];
 /// Rows of a group.
 pub const GROUP: usize = 1 << 19;
 /// How much zstd tries.
@@ -57,13 +60,44 @@ impl<'a> Place<'a> {
         Place { folder, meta, trace }
     }
 
+    /// Refuses a trace that is there.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn refuse_known(&self) -> Result<()> {
+        let path = self.path(TRACES);
+        ensure!(path.symlink_metadata().is_err(), "{}: already exists", path.display());
+        Ok(())
+    }
+
+    /// Removes what there is of a trace, unless another writer has written it to its end meanwhile.
+    pub fn remove(&self) {
+        if self.refuse_known().is_err() {
+            return;
+        }
+        for table in Table::ALL.map(Table::folder).into_iter().chain(MADE) {
+            // It may not have been made yet.
+            let _ = fs::remove_file(self.path(table));
+        }
+    }
+
+    fn path(&self, table: &str) -> PathBuf {
+        self.folder(table).join(format!("{}.parquet", self.trace))
+    }
+
     fn folder(&self, table: &str) -> PathBuf {
         let date = self.meta.tracebase.split_once('_').map_or("unknown", |(date, _)| date);
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-        let host: String = self.meta.host.chars().map(plain).collect();
-        let host = if host.trim_matches('.').is_empty() { "unknown" } else { &host };
+        let host = if self.meta.host.is_empty() { "unknown".to_string() } else { value(&self.meta.host) };
         self.folder.join(table).join(format!("host={host}")).join(format!("date={date}"))
     }
+}
+
+/// A text as the name of a folder has it after `host=`: what paths and those who read such names take for something else
+/// is `%XX`, as Hive has it, and DuckDB, DataFusion and Spark read it.
+fn value(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c) || !c.is_ascii();
+    let one = |c: char| if plain(c) { c.to_string() } else { format!("%{:02X}", u32::from(c)) };
+    text.chars().map(one).collect()
 }
 
 /// A file of a table, which has no name yet.
@@ -79,8 +113,7 @@ impl Draft {
         let folder = place.folder(table);
         let name = || folder.display().to_string();
         fs::create_dir_all(&folder).with_context(name)?;
-        let path = folder.join(format!("{}.parquet", place.trace));
-        ensure!(path.symlink_metadata().is_err(), "{}: already exists", path.display());
+        let path = place.path(table);
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         let file = tempfile::Builder::new().prefix(".ku_").permissions(permissions).tempfile_in(&folder);
         let file = file.with_context(name)?;
@@ -113,7 +146,7 @@ impl Draft {
         let name = self.path.display().to_string();
         self.writer.close().context(name.clone())?;
         let sums = sums(&mut self.file.reopen().context(name.clone())?).context(name.clone())?;
-        self.file.persist_noclobber(&self.path).context(name)?;
+        self.file.persist(&self.path).context(name)?;
         Ok(sums)
     }
 }
@@ -176,6 +209,9 @@ impl Values {
             Cell::Text(text) => Values::text(vec![ByteArray::from(text.as_str())]),
             Cell::Int(value) => Values::int(vec![value]),
             Cell::Long(value) => Values::long(vec![value]),
+            Cell::Maybe(value) => {
+                Values { data: Data::Long(value.into_iter().collect()), present: Some(vec![value.is_some().into()]) }
+            }
         }
     }
 

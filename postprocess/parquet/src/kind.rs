@@ -3,6 +3,7 @@
 
 use postprocess::event::number::Level;
 use postprocess::event::point::Point;
+use postprocess::event::work::Work;
 use postprocess::span::what::{Activity, Arc, What};
 
 use crate::schema::Table;
@@ -24,6 +25,7 @@ const fn activity_kind(activity: Activity) -> &'static str {
     match activity {
         Activity::User(_) => "user",
         Activity::Thread(_) => "kernel_thread",
+        Activity::Call(Work::Guest) => "guest",
         Activity::Call(work) => match work.level() {
             Level::User => "user",
             Level::Syscall => "syscall",
@@ -48,11 +50,32 @@ const fn point_kind(point: Point) -> &'static str {
         Point::Ipi => "send_ipi",
         Point::Mwait => "low_power",
         Point::Frequency => "frequency",
+        Point::Steal => "stolen",
         _ if point.is_mark() => "mark",
+        Point::ProgramMark | Point::ProgramValue | Point::TracepointMark => "mark",
+        Point::ProgramBegin | Point::ProgramAsyncBegin => "part",
         _ if point.is_label() => "label",
         _ if point.is_packet() => "packet",
         Point::Exit => "exit",
         _ if point.is_sample() => "sample",
         _ => "point",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use postprocess::event::number::{
+        MARK_A, MARK_D, PROGRAM_ASYNC_BEGIN, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, STEAL, TRACEPOINT_MARK,
+    };
+
+    #[test]
+    fn what_programs_and_tracepoints_say_are_marks_as_on_the_page() {
+        let of = |number: u32| of(What::Point(Point::of(number as i32))).1;
+        for mark in [MARK_A, MARK_D, PROGRAM_MARK, PROGRAM_VALUE, TRACEPOINT_MARK] {
+            assert_eq!(of(mark), "mark", "{mark:#x}");
+        }
+        assert_eq!([PROGRAM_BEGIN, PROGRAM_ASYNC_BEGIN].map(of), ["part"; 2]);
+        assert_eq!(of(STEAL), "stolen");
     }
 }

@@ -79,6 +79,7 @@ fn found(root: &Path, path: &Path) -> Result<Found> {
                 Cell::Text(String::from_utf8(column::<ByteArrayType>(&*group, n)?.0[0].data().to_vec())?)
             }
             Type::INT32 => Cell::Int(column::<Int32Type>(&*group, n)?.0[0]),
+            _ if columns[n].max_def_level() > 0 => Cell::Maybe(optional::<Int64Type>(&*group, n)?.next().flatten()),
             _ => Cell::Long(column::<Int64Type>(&*group, n)?.0[0]),
         })
     };
@@ -169,11 +170,15 @@ fn column<T: DataType>(group: &dyn RowGroupReader, n: usize) -> Result<(Vec<T::T
     Ok((values, present))
 }
 
-/// A column with a value or none for each row.
-fn optional<T: DataType>(group: &dyn RowGroupReader, n: usize) -> Result<impl Iterator<Item = Option<T::T>>> {
+/// The values of a column, one or none for each row.
+///
+/// # Errors
+/// If the column cannot be read, or has fewer.
+pub fn optional<T: DataType>(group: &dyn RowGroupReader, n: usize) -> Result<impl Iterator<Item = Option<T::T>>> {
     let (values, present) = column::<T>(group, n)?;
+    let rows = if present.is_empty() { values.len() } else { present.len() };
     let mut values = values.into_iter();
-    Ok(present.into_iter().map(move |present| if present > 0 { values.next() } else { None }))
+    Ok((0..rows).map(move |row| if present.get(row).is_none_or(|present| *present > 0) { values.next() } else { None }))
 }
 
 fn group(group: &dyn RowGroupReader, base: i64, names: &mut Names) -> Result<Vec<Span>> {

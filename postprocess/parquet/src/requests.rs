@@ -6,7 +6,7 @@ use parquet::data_type::ByteArray;
 use postprocess::span::Spans;
 use postprocess::time::Time;
 use postprocess::why::cause::{Causes, Kind};
-use postprocess::why::request::Request;
+use postprocess::why::request::Found;
 use postprocess::why::sweep::sweep;
 use postprocess::why::Timeline;
 
@@ -21,6 +21,7 @@ struct Parts {
     cause: Vec<ByteArray>,
     dur: Vec<i64>,
     parts: Vec<i64>,
+    whole: Vec<i64>,
 }
 
 impl Parts {
@@ -32,6 +33,7 @@ impl Parts {
             Values::text(self.cause),
             Values::long(self.dur),
             Values::long(self.parts),
+            Values::long(self.whole),
         ]
     }
 }
@@ -39,10 +41,10 @@ impl Parts {
 /// Writes both tables; times count from `base`, in ns. Returns what the requests are, and how many.
 ///
 /// # Errors
-/// If a file exists already, or cannot be written.
-pub fn write(spans: &Spans, place: &Place, base: i64, found: (String, Vec<Request>)) -> Result<(String, u64)> {
+/// If a file cannot be written.
+pub fn write(spans: &Spans, place: &Place, base: i64, found: Found) -> Result<(String, u64)> {
     let timeline = Timeline::new(spans);
-    let (what, mut requests) = found;
+    let Found { asked: what, mut requests, .. } = found;
     let trace = ByteArray::from(place.trace);
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
 
@@ -78,6 +80,7 @@ pub fn write(spans: &Spans, place: &Place, base: i64, found: (String, Vec<Reques
             parts.cause.push(cause);
             parts.dur.push(sum.time.0.saturating_mul(UNIT));
             parts.parts.push(sum.parts);
+            parts.whole.push(requests[n].dur().0.saturating_mul(UNIT));
         }
         if parts.request.len() >= GROUP && failed.is_none() {
             failed = file.group(std::mem::take(&mut parts).columns(&trace)).err();

@@ -34,7 +34,7 @@ impl<'scope> Gather<'scope> {
     /// No rows yet; times count from `base`, and these are the names that spans have.
     ///
     /// # Errors
-    /// If a file exists already or cannot be made.
+    /// If a file cannot be made.
     pub fn new(place: &Place, base: i64, names: &[String], scope: &'scope Scope<'scope, '_>) -> Result<Gather<'scope>> {
         let draft = |table: Table| Ok((table, Draft::new(place, table.folder(), ROWS)?));
         let drafts = Table::ALL.into_iter().map(draft).collect::<Result<BTreeMap<Table, Draft>>>()?;

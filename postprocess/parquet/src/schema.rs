@@ -2,7 +2,7 @@
 //! The tables, version [`VERSION`]: docs/data.md describes each column. A reader refuses what has other columns.
 
 /// The version of all tables; it changes when a table or column is added or means something else.
-pub const VERSION: i32 = 3;
+pub const VERSION: i32 = 6;
 
 /// A table: a folder of this name in a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +36,8 @@ impl Table {
 pub const TRACES: &str = "traces";
 /// The folder of the table of threads.
 pub const THREADS: &str = "threads";
+/// The folder of the table of CPUs.
+pub const CPUS: &str = "cpus";
 /// The folder of the table of how often something took how long.
 pub const DURATIONS: &str = "durations";
 
@@ -78,6 +80,9 @@ pub const TRACE: &str = "message trace {
     required binary unseen (STRING);
     required binary meta (STRING);
     required binary files (STRING);
+    optional int64 monotonic_base_ns;
+    required binary boot_id (STRING);
+    required binary source (STRING);
     required int64 row_crc32;
 }";
 
@@ -90,6 +95,8 @@ pub enum Cell {
     Int(i32),
     /// Of 64 bits.
     Long(i64),
+    /// Of 64 bits, or none.
+    Maybe(Option<i64>),
 }
 
 /// The checksum of the row of a trace, which is the value of its last column.
@@ -104,6 +111,20 @@ pub const THREAD: &str = "message thread {
     required int64 tgid;
     required binary name (STRING);
     optional binary cgroup (STRING);
+}";
+
+/// The columns of [`CPUS`]: the sums of a CPU add up to the time from `start_ns` to `end_ns`.
+pub const CPU: &str = "message cpu {
+    required binary trace (STRING);
+    required int32 cpu;
+    required binary machine (STRING);
+    required int64 start_ns;
+    required int64 end_ns;
+    required int64 busy_ns;
+    required int64 idle_ns;
+    required int64 stalled_ns;
+    required int64 offline_ns;
+    required int64 lost_ns;
 }";
 
 /// The columns of [`DURATIONS`]. `shared` is 1 if the thread waited meanwhile for a CPU that others had.
@@ -126,7 +147,7 @@ pub const REQUEST: &str = "message request {
     required int64 dur_ns;
 }";
 
-/// The columns of [`CAUSES`]: those of a request add up to its `dur_ns`.
+/// The columns of [`CAUSES`]: those of a request add up to its `dur_ns`, which is `request_ns` here.
 pub const CAUSE: &str = "message cause {
     required binary trace (STRING);
     required int64 request;
@@ -134,4 +155,5 @@ pub const CAUSE: &str = "message cause {
     required binary cause (STRING);
     required int64 dur_ns;
     required int64 parts;
+    required int64 request_ns;
 }";

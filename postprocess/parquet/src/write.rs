@@ -5,26 +5,36 @@
 //! exists already is refused. Memory is that of one group of rows for each table, and one that is written.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::mpsc::{sync_channel, Receiver};
 use std::thread;
 
 use anyhow::{anyhow, Context, Result};
+use kutrace_format::capability::Capability;
+use kutrace_format::flag;
 use kutrace_tools::ask::Requests;
 use kutrace_tools::spans::InOrder;
 use parquet::data_type::ByteArray;
 use postprocess::event::names::NameId;
 use postprocess::id::Pid;
 use postprocess::line::count;
-use postprocess::span::{Meta, Spans};
-use postprocess::why::request::Request;
+use postprocess::span::runs::Runs;
+use postprocess::span::{Meta, Span, Spans};
+use postprocess::time::Time;
+use postprocess::why::request::Found;
 use postprocess::why::Timeline;
 
+use crate::cpus::Cpus;
 use crate::durations::Durations;
 use crate::file::{base, name, Data, Draft, Place, Values, UNIT};
 use crate::rows::{Gather, Optional};
-use crate::schema::{checksum, Cell, Table, THREAD, THREADS, TRACE, TRACES, VERSION};
+use crate::schema::{checksum, Cell, THREAD, THREADS, TRACE, TRACES, VERSION};
 use crate::{kind, requests};
+
+/// Spans handed on at a time to be counted.
+const BATCH: usize = 1 << 14;
 
 /// What was written.
 #[derive(Clone, Debug)]
@@ -45,44 +55,64 @@ pub struct Written {
 pub fn write(spans: InOrder, folder: &Path, asked: Option<&Requests>) -> Result<(Meta, Written)> {
     let found = found(&spans, asked)?;
     let (last, names_of, runs) = spans.split();
-    let Spans { meta, names, spans } = &last;
-    let trace = name(meta);
+    let trace = name(&last.meta);
+    let place = Place::new(folder, &last.meta, &trace);
+    place.refuse_known()?;
+    place.remove();
+    let (rows, requests) = write_all(&place, &last, (&names_of, runs), found).inspect_err(|_| place.remove())?;
+    Ok((last.meta, Written { trace, rows, requests }))
+}
+
+/// Requests that were written: what they are, and how many.
+type Told = Option<(String, u64)>;
+
+/// Writes all tables of a trace; returns the number of rows of spans, and its requests.
+fn write_all(
+    place: &Place,
+    last: &Spans,
+    (names_of, runs): (&BTreeMap<Pid, NameId>, Runs<File>),
+    found: Option<Found>,
+) -> Result<(u64, Told)> {
+    let Spans { meta, names, spans } = last;
     let base = base(meta)?;
-    let place = Place::new(folder, meta, &trace);
-    let mut durations = Durations::new(&place, meta.flags, names, &names_of)?;
-    let (mut extent, mut cpus, mut number) = ((i64::MAX, i64::MIN), 0, 0);
+    let durations = Durations::new(place, meta.flags, names, names_of)?;
+    let (mut cpus, mut number) = (Cpus::default(), 0);
     let (requests, files) = thread::scope(|scope| {
         // Neither needs the other.
-        let requests = found.map(|found| scope.spawn(|| requests::write(&last, &place, base, found)));
-        let mut rows = Gather::new(&place, base, names, scope)?;
-        let mut failed = None;
+        let requests = found.map(|found| scope.spawn(|| requests::write(last, place, base, found)));
+        let mut rows = Gather::new(place, base, names, scope)?;
+        let (some, batches) = sync_channel(1);
+        let counted = scope.spawn(|| count_all(durations, batches));
+        let mut batch = Vec::with_capacity(BATCH);
         let merged = runs.merge(spans, |span| {
             let (table, kind) = kind::of(span.what());
             number += 1;
-            if let (Table::Spans, Some(cpu)) = (table, span.cpu) {
-                extent = (extent.0.min(span.start.0), extent.1.max(span.start.0.saturating_add(span.dur.0)));
-                cpus = cpus.max(cpu.number().saturating_add(1));
-            }
-            failed = durations.span(span).err();
-            match failed.is_none() && rows.push(table, kind, span) {
+            cpus.span(span);
+            batch.push(*span);
+            let full = batch.len() == BATCH;
+            let counts = !full || some.send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH))).is_ok();
+            match counts && rows.push(table, kind, span) {
                 true => Ok(()),
                 false => Err(io::Error::other("a table")),
             }
         });
+        // If it is refused its reader has ended, and says why.
+        let _ = some.send(batch);
+        drop(some);
+        counted.join().map_err(|_| anyhow!("the counter of durations panicked"))??;
         let files = rows.finish()?;
-        failed.map_or(Ok(()), Err)?;
         merged?;
         let requests =
             requests.map(|requests| requests.join().map_err(|_| anyhow!("the search for causes panicked"))?);
         Ok::<_, anyhow::Error>((requests.transpose()?, files))
     })?;
-    durations.finish()?;
-    threads(&place, &last, &names_of)?;
-    let (start, end) = if extent.0 > extent.1 { (0, 0) } else { extent };
-    let ns = |units: i64| base.saturating_add(units.saturating_mul(UNIT));
+    threads(place, last, names_of)?;
+    cpus.write(place, meta, base)?;
+    let (start, end) = cpus.extent().unwrap_or_default();
+    let ns = |time: Time| base.saturating_add(time.0.saturating_mul(UNIT));
     let text = |text: &str| Cell::Text(text.to_string());
     let mut row = vec![
-        text(&trace),
+        text(place.trace),
         Cell::Int(VERSION),
         text(&meta.host),
         text(&meta.kernel),
@@ -91,19 +121,38 @@ pub fn write(spans: InOrder, folder: &Path, asked: Option<&Requests>) -> Result<
         Cell::Long(base),
         Cell::Long(ns(start)),
         Cell::Long(ns(end)),
-        Cell::Int(cpus as i32),
+        Cell::Int(cpus.count() as i32),
         Cell::Long(number as i64),
         Cell::Long(meta.lost as i64),
         Cell::Text(serde_json::to_string(&meta.quality)?),
         Cell::Text(serde_json::to_string(&meta.unseen)?),
         Cell::Text(serde_json::to_string(meta)?),
         Cell::Text(serde_json::to_string(&files)?),
+        Cell::Maybe(meta.monotonic),
+        text(&meta.boot_id),
+        text(source(meta)),
     ];
     row.push(Cell::Long(checksum(&row)));
-    let mut file = Draft::new(&place, TRACES, TRACE)?;
+    let mut file = Draft::new(place, TRACES, TRACE)?;
     file.group(row.into_iter().map(Values::of).collect())?;
     file.finish()?;
-    Ok((last.meta, Written { trace, rows: number, requests }))
+    Ok((number, requests))
+}
+
+/// What a trace comes from: another recorder, the original, or of ours the patch's hooks or a kernel's tracepoints.
+fn source(meta: &Meta) -> &str {
+    match () {
+        () if !meta.recorder.is_empty() => &meta.recorder,
+        () if meta.flags & flag::VERSION == 3 => "original",
+        () if meta.sees(Capability::EntryCode) => "hooks",
+        () => "tracepoints",
+    }
+}
+
+/// Counts how long spans took, which come some at a time and in order.
+fn count_all(mut durations: Durations, batches: Receiver<Vec<Span>>) -> Result<()> {
+    batches.into_iter().flatten().try_for_each(|span| durations.span(&span))?;
+    durations.finish()
 }
 
 /// Writes the table of threads, which have these names.
@@ -123,7 +172,7 @@ fn threads(place: &Place, Spans { meta, names, .. }: &Spans, names_of: &BTreeMap
 }
 
 /// The requests of a trace, and what they are.
-fn found(spans: &InOrder, asked: Option<&Requests>) -> Result<Option<(String, Vec<Request>)>> {
+fn found(spans: &InOrder, asked: Option<&Requests>) -> Result<Option<Found>> {
     let Some(asked) = asked.filter(|asked| asked.is_said()) else { return Ok(spans.requests()) };
     let whole = spans.whole().context("there are too many spans to look for requests")?;
     asked.find(&Timeline::new(whole)).map(Some).map_err(|fact| anyhow!(fact))
@@ -142,6 +191,5 @@ pub fn tables(spans: InOrder, folder: &Path, asked: Option<&Requests>) -> Result
         None if searched => "nothing in the trace is a request".to_string(),
         None => "there are too many spans to look for requests".to_string(),
     };
-    let untold = "the monotonic clock is not in spans, and so in no table";
-    Ok((meta, vec![told, requests, untold.to_string()]))
+    Ok((meta, vec![told, requests]))
 }

@@ -2,11 +2,13 @@
 //! From spans to tables and back, as a shell does it; and what becomes of tables that are damaged.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use kutrace_parquet::read::traces;
 use kutrace_tests::draw::{sample, SAMPLES};
+use kutrace_tests::Random;
 use postprocess::sink::json;
 use postprocess::span::Spans;
 
@@ -85,6 +87,81 @@ fn a_data_set_holds_many_traces_and_none_twice() {
     assert_eq!(stderr(&none).lines().count(), 1, "{}", stderr(&none));
 }
 
+/// Runs it with this on its standard input.
+fn piped(words: &[&Path], input: &[u8]) -> Output {
+    let mut command = Command::new(TO);
+    let mut child = command.args(words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // What reads no more closes it.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn spans_come_from_standard_input_too_and_what_is_cut_is_said() {
+    let (folder, text) = (folder("piped"), text(&sample("convoy")));
+    let (file, named, from_pipe, cut) =
+        (folder.join("t.json"), folder.join("named"), folder.join("piped"), folder.join("cut"));
+    fs::write(&file, &text).unwrap();
+    assert_eq!(run(TO, &[&file, &named]).status.code(), Some(0));
+    for words in [&[from_pipe.as_path()][..], &[Path::new("-"), &folder.join("dashed")]] {
+        let output = piped(words, &text);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let (made, expected) = (walk(words[words.len() - 1]), walk(&named));
+        let content = |files: &[PathBuf]| files.iter().map(|file| fs::read(file).unwrap()).collect::<Vec<_>>();
+        assert!(expected.len() > 7 && content(&made) == content(&expected));
+    }
+    let output = piped(&[&cut], &text[..text.len() - 60]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("spantoparquet: stdin: "), "{}", stderr(&output));
+    assert_eq!(run(FROM, &[&cut]).status.code(), Some(3), "the damage is passed on");
+    for wrong in [&b""[..], b"no json\n", &[0; 9_000]] {
+        let output = piped(&[&folder.join("wrong")], wrong);
+        assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(1), 1), "{}", stderr(&output));
+    }
+    let mut random = Random(37);
+    for n in 0..20 {
+        let mut damaged = text.clone();
+        damaged[random.below(text.len() as u64) as usize] ^= 1 << random.below(7);
+        let output = piped(&[&folder.join(n.to_string())], &damaged);
+        let said = stderr(&output);
+        assert!(matches!(output.status.code(), Some(0 | 1 | 3)) && !said.contains("panicked"), "{said}");
+    }
+}
+
+#[test]
+fn what_was_not_written_to_its_end_leaves_nothing_and_can_be_written_again() {
+    let folder = folder("half");
+    let (file, tables) = (folder.join("t.json"), folder.join("tables"));
+    fs::write(&file, text(&sample("convoy"))).unwrap();
+    let files = || walk(&tables).into_iter().filter(|path| path.extension().is_some()).collect::<Vec<_>>();
+    fs::create_dir_all(&tables).unwrap();
+    fs::write(tables.join("threads"), "").unwrap();
+    assert_eq!(run(TO, &[&file, &tables]).status.code(), Some(1));
+    assert_eq!(files(), [""; 0].map(Path::new));
+    fs::remove_file(tables.join("threads")).unwrap();
+    assert_eq!(run(TO, &[&file, &tables]).status.code(), Some(0));
+    let all = files();
+    // As one leaves it that was killed: the last table has no name yet.
+    fs::remove_file(all.iter().find(|path| path.starts_with(tables.join("traces"))).unwrap()).unwrap();
+    assert_eq!(run(TO, &[&file, &tables]).status.code(), Some(0));
+    assert_eq!(files(), all);
+    assert_eq!(run(FROM, &[&tables]).status.code(), Some(0));
+}
+
+/// All files below a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            all.extend(walk(&path));
+        } else {
+            all.push(path);
+        }
+    }
+    all.sort();
+    all
+}
+
 #[test]
 fn a_table_that_is_missing_is_said_and_the_rest_is_used() {
     let folder = folder("missing");
@@ -99,12 +176,6 @@ fn a_table_that_is_missing_is_said_and_the_rest_is_used() {
     assert!(back.stdout.len() > 100_000);
 }
 
-/// All files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
-}
-
 #[test]
 fn damaged_tables_are_no_panic_and_never_taken_for_whole() {
     let folder = folder("damaged");
@@ -112,7 +183,7 @@ fn damaged_tables_are_no_panic_and_never_taken_for_whole() {
     fs::write(&file, text(&sample("convoy"))).unwrap();
     assert_eq!(run(TO, &[&file, &tables]).status.code(), Some(0));
     let whole = run(FROM, &[&tables]).stdout;
-    for path in files(&tables).iter().filter(|path| !path.starts_with(tables.join("threads"))) {
+    for path in walk(&tables).iter().filter(|path| !path.starts_with(tables.join("threads"))) {
         let bytes = fs::read(path).unwrap();
         for step in 0..12 {
             let mut damaged = bytes.clone();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The tables of data sets: `DIR/TABLE/host=HOST/date=DATE/TRACE.parquet`. What several folders or files have of a
 //! table is one table.
+//!
+//! Invariant: no trace counts twice, however often it is given: a file of the same name is the same trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,12 +14,14 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::prelude::SessionContext;
 use glob::Pattern;
+use kutrace_cli::say;
 use url::Url;
 
 use crate::said;
 
 /// The tables there can be.
-const TABLES: [&str; 9] = ["spans", "waits", "arcs", "points", "threads", "durations", "requests", "causes", "traces"];
+const TABLES: [&str; 10] =
+    ["spans", "waits", "arcs", "points", "cpus", "threads", "durations", "requests", "causes", "traces"];
 /// What the folders below a table say, outermost first: columns of every table.
 const PARTS: [&str; 2] = ["host", "date"];
 
@@ -40,14 +44,47 @@ pub async fn register(context: &SessionContext, files: &[PathBuf]) -> Result<Vec
             places.entry(table).or_default().insert(place);
         }
     }
+    let mut again = BTreeSet::new();
     for (table, places) in &mut places {
-        // What is in a folder must not count twice.
         let whole: BTreeSet<_> =
             places.iter().filter(|place| place.only.is_none()).map(|place| place.folder.clone()).collect();
         places.retain(|place| place.only.is_none() || !whole.contains(&place.folder));
+        again.extend(once(places).with_context(|| format!("table {table}"))?);
         one(context, table, places).await.with_context(|| format!("table {table}"))?;
     }
+    if let Some(first) = again.first() {
+        let more = if again.len() > 1 { format!(", and {} more", again.len() - 1) } else { String::new() };
+        say(format_args!("given more than once, and read once: trace {}{more}", first.trim_end_matches(".parquet")));
+    }
     Ok(TABLES.into_iter().filter(|table| places.contains_key(table)).collect())
+}
+
+/// Leaves out files that are in a place before, too; returns their names.
+fn once(places: &mut BTreeSet<Place>) -> Result<BTreeSet<String>> {
+    let (mut known, mut again) = (BTreeSet::new(), BTreeSet::new());
+    if places.len() < 2 {
+        return Ok(again);
+    }
+    for place in std::mem::take(places) {
+        let (old, new): (BTreeSet<_>, BTreeSet<_>) = names(&place)?.into_iter().partition(|name| known.contains(name));
+        match old.is_empty() {
+            true => drop(places.insert(place)),
+            false => places.extend(new.iter().cloned().map(|only| Place { only: Some(only), ..place.clone() })),
+        }
+        known.extend(new);
+        again.extend(old);
+    }
+    Ok(again)
+}
+
+/// The names of the files of a place.
+fn names(Place { folder, only }: &Place) -> Result<BTreeSet<String>> {
+    if let Some(only) = only {
+        return Ok(BTreeSet::from([only.clone()]));
+    }
+    let files = format!("{}/*/*/*.parquet", Pattern::escape(&folder.to_string_lossy()));
+    let name = |file: PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    glob::glob(&files)?.map(|file| Ok(name(file?))).collect()
 }
 
 /// The tables of a data set. Canonical, so that none counts twice.

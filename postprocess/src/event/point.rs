@@ -108,6 +108,18 @@ points! {
     Offline OFFLINE;
     /// The CPU comes online.
     Online ONLINE;
+    /// The thread of a virtual CPU enters its guest; in spans that is work.
+    GuestEnter GUEST_ENTER;
+    /// And leaves it.
+    GuestExit GUEST_EXIT;
+    /// A virtual CPU that was halted is not any more.
+    GuestWake GUEST_WAKE;
+    /// The host does not run this CPU from here on; in spans it stood still.
+    Stolen STOLEN;
+    /// And runs it again.
+    StolenReturn STOLEN_RETURN;
+    /// The host ran something else while the CPU had something to do; in spans, when, as far as that is known.
+    Steal STEAL;
     /// Work on the way out to the program begins; in spans that is work.
     ExitWork EXIT_WORK;
     /// And ends.

@@ -175,8 +175,10 @@ impl Read {
         let arg = fields.word()?;
         let ret = fields.word()? as i32;
         let ipc = u8::try_from(fields.number()?).ok()?;
-        let name = self.named(event, fields.text()?);
-        Some(Event { ts, dur, what: What::of(event), cpu, pid, rpc, arg, ret, ipc, name })
+        let read = Event { ts, dur, what: What::of(event), cpu, pid, rpc, arg, ret, ipc, name: NameId::EMPTY };
+        let text = fields.text()?;
+        let name = self.named(event, if event == number::PROGRAM_VALUE { without_value(text, &read) } else { text });
+        Some(Event { name, ..read })
     }
 
     fn named(&mut self, event: u32, text: &[u8]) -> NameId {
@@ -210,6 +212,9 @@ impl Read {
                 Ok(machine) => meta.machines.push(machine),
                 Err(_) => self.unread.add(self.at),
             },
+            "BOOT_ID" => meta.boot_id = value.to_string(),
+            "MONOTONIC" => meta.monotonic = value.parse().ok(),
+            "RECORDER" => meta.recorder = value.to_string(),
             "COUNTED" => meta.counted.push(value.to_string()),
             "QUALITY" => meta.quality.push(value.to_string()),
             "EVENTS" => self.all = Some(value.parse().ok()),
@@ -238,6 +243,11 @@ impl Read {
             *known = base;
         }
     }
+}
+
+/// The name of a value, after which lines have the value.
+fn without_value<'a>(text: &'a [u8], event: &Event) -> &'a [u8] {
+    text.strip_suffix(format!("={}", event.value()).as_bytes()).unwrap_or(text)
 }
 
 fn interval(text: &str) -> Option<Interval> {

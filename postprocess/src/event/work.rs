@@ -20,6 +20,8 @@ pub enum Work {
     Irq(u8),
     /// A softirq; the argument says which.
     Softirq,
+    /// It has the processor run a guest, on a virtual CPU.
+    Guest,
     /// The scheduler.
     Sched,
     /// The scheduler, by its number of kernels before 6.
@@ -37,6 +39,7 @@ impl Work {
             number::SCHED_OLD => Work::SchedOld,
             number::UNKNOWN_CALL => Work::UnknownCall,
             number::WAY_OUT => Work::ExitWork,
+            number::GUEST => Work::Guest,
             number::TRAP..=number::TRAP_LAST => Work::Trap((number - number::TRAP) as u8),
             number::IRQ..=number::IRQ_LAST => Work::Irq((number - number::IRQ) as u8),
             number::SYSCALL..=number::SYSCALL_LAST => Work::Syscall((number - number::SYSCALL) as u16),
@@ -54,6 +57,7 @@ impl Work {
             Work::Syscall32(nr) => number::SYSCALL32 + nr as u32,
             Work::UnknownCall => number::UNKNOWN_CALL,
             Work::ExitWork => number::WAY_OUT,
+            Work::Guest => number::GUEST,
             Work::Trap(vector) => number::TRAP + vector as u32,
             Work::Irq(vector) => number::IRQ + vector as u32,
             Work::Softirq => number::SOFTIRQ,
@@ -74,7 +78,7 @@ impl Work {
     pub const fn level(self) -> Level {
         match self {
             Work::Syscall(_) | Work::Syscall32(_) | Work::UnknownCall | Work::ExitWork => Level::Syscall,
-            Work::Trap(_) => Level::Trap,
+            Work::Trap(_) | Work::Guest => Level::Trap,
             Work::Irq(_) => Level::Irq,
             Work::Softirq => Level::Softirq,
             Work::Sched | Work::SchedOld => Level::Sched,

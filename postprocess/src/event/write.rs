@@ -12,6 +12,8 @@
 //! # ## UNSEEN: wakeups                             what the source cannot tell, if it says so; before the events
 //! # ## MACHINE: {"name":"db","first_cpu":4,...}    one of several
 //! # ## CPU: 2 2488582818 2593916933                the traced interval
+//! # ## BOOT_ID: 6f1c1d0e-33c2-4f0c-a57c-2a4c5e7f9b10   the kernel's id of its run, if that is known
+//! # ## MONOTONIC: 5533291000                       what CLOCK_MONOTONIC showed at the minute, ns, if that is known
 //! # ## LOST: 0
 //! # ## QUALITY: a sentence
 //! # ## EVENTS: 2                                   lines of names and events
@@ -127,6 +129,9 @@ impl<W: Write> Writer<W> {
         line.put(b" ");
         self.line.extend_from_slice(line.text());
         self.line.extend_from_slice(name.as_bytes());
+        if event == number::PROGRAM_VALUE {
+            write!(self.line, "={}", e.value())?;
+        }
         match [8, 4, 0].map(|shift| b"0123456789abcdef"[(event >> shift & 15) as usize]) {
             [a, b, c] if event < number::NUMBERS => self.line.extend_from_slice(&[b' ', b'(', a, b, c, b')', b'\n']),
             _ => writeln!(self.line, " ({:x})", event)?,
@@ -151,6 +156,15 @@ impl<W: Write> Writer<W> {
     pub fn finish(mut self, meta: &Meta) -> io::Result<()> {
         writeln!(self.line, "# ## FLAGS: {}", meta.flags)?;
         self.cpus(&meta.intervals)?;
+        if !meta.boot_id.is_empty() {
+            writeln!(self.line, "# ## BOOT_ID: {}", meta.boot_id)?;
+        }
+        if let Some(ns) = meta.monotonic {
+            writeln!(self.line, "# ## MONOTONIC: {ns}")?;
+        }
+        if !meta.recorder.is_empty() {
+            writeln!(self.line, "# ## RECORDER: {}", meta.recorder)?;
+        }
         writeln!(self.line, "# ## LOST: {}", meta.lost)?;
         for sentence in &meta.quality {
             writeln!(self.line, "# ## QUALITY: {sentence}")?;

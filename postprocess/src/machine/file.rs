@@ -15,6 +15,7 @@ use std::io::{self, Write};
 use kutrace_format::file::{Section, MACHINES, MACHINES_MAGIC, SECTION_BYTES, TRACE};
 use serde::{Deserialize, Serialize};
 
+use super::inside::Inside;
 use super::shift::Shift;
 use crate::raw::damage::{Damage, NotATrace};
 
@@ -30,6 +31,9 @@ pub struct Machine {
     pub clock: String,
     /// From its time to the first machine's: each counts from the minute before its trace began.
     pub shift: Shift,
+    /// Whose guest it is, if that one's trace is here, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Inside>,
     /// Bytes of its trace.
     pub bytes: u64,
 }

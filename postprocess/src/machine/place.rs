@@ -4,16 +4,22 @@
 //! A machine is placed by the packets between it and those that are placed already, so a machine need not have spoken
 //! with the first one: the error of those between adds to its own. One whose packets went one way only is placed as
 //! early or as late as they allow, and nothing bounds its error; one without packets, by its clock of the day.
+//!
+//! A guest and its host are placed at once, as a [group](super::group): the packets of each are those of both.
 
 use std::fmt;
 
 use super::band::{self, Found, Said, Side};
+use super::group::{groups, Group};
+use super::inside::{self, Inside, Traced};
 use super::packet::{Packets, Passed};
 use super::shift::{Shift, POINT};
 use crate::time::Time;
 
 /// How often all machines are placed anew by all others, while packets still arrive before they are sent.
 const ROUNDS: usize = 3;
+/// A guest's time that follows from its host's is off by no more than this.
+const ROUNDED: Time = Time(4);
 
 /// What is known of one machine.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +32,8 @@ pub struct Known {
     pub traced: (Time, Time),
     /// What it sent and received.
     pub packets: Packets,
+    /// What it has of guests.
+    pub guests: Traced,
 }
 
 /// By what a machine was placed.
@@ -39,6 +47,10 @@ pub enum By {
     OneWay,
     /// Its clock of the day.
     Clock,
+    /// Its counter, which its host sets.
+    Host,
+    /// When its CPUs had nothing to do, which its host saw.
+    Halts,
 }
 
 /// A machine that is placed.
@@ -54,6 +66,10 @@ pub struct Placed {
     pub mistaken: u64,
     /// Packets to it that arrive before they are sent.
     pub early: u64,
+    /// Whose guest it is, if that one is among the machines.
+    pub inside: Option<Inside>,
+    /// Whether it may be one, and nothing shows it.
+    pub may_be_inside: bool,
 }
 
 /// All pairs' packets: from the first index to the second.
@@ -66,6 +82,27 @@ impl Pairs {
             (0..known.len()).map(to).collect()
         };
         Pairs((0..known.len()).map(row).collect())
+    }
+
+    /// The same of groups, by the clocks of their anchors: sent as early and received as late as may be.
+    fn grouped(&self, groups: &[Group]) -> Pairs {
+        let within = |way: &Shift| way.within().unwrap_or_default();
+        let between = |from: &Group, to: &Group| {
+            let pairs = from.members.iter().flat_map(|a| to.members.iter().map(move |b| (a, b)));
+            let all = pairs.flat_map(|((a, sender), (b, receiver))| {
+                let passed = self.0[*a][*b].iter();
+                passed.map(move |p| Passed {
+                    sent: sender.at(p.sent) - within(sender),
+                    received: receiver.at(p.received) + within(receiver),
+                })
+            });
+            all.collect()
+        };
+        let row = |a: usize| {
+            let to = |b: usize| if a == b { Vec::new() } else { between(&groups[a], &groups[b]) };
+            (0..groups.len()).map(to).collect()
+        };
+        Pairs((0..groups.len()).map(row).collect())
     }
 
     fn counts(&self, from: usize, to: usize) -> (usize, usize) {
@@ -97,30 +134,60 @@ impl Pairs {
 
 /// Places all machines on the clock of the first.
 pub fn place(known: &[Known]) -> Vec<Placed> {
+    let found = inside::find(&known.iter().map(|known| &known.guests).collect::<Vec<_>>());
+    let groups = groups(&found);
     let pairs = Pairs::of(known);
+    let anchors: Vec<Known> = groups.iter().map(|group| of_group(known, group)).collect();
+    let of_groups = place_groups(&anchors, &pairs.grouped(&groups));
+    let mut placed: Vec<Option<Placed>> = vec![None; known.len()];
+    for (group, whole) in groups.iter().zip(of_groups) {
+        for (member, way) in &group.members {
+            let is_anchor = *member == group.anchor;
+            let is_found = [*member, group.anchor].iter().any(|n| found[*n].as_ref().is_some_and(|fit| fit.is_found));
+            let by = if is_found { By::Halts } else { By::Host };
+            let rigid = || Placed { by, ..unplaced(inside::through(way, &whole.shift)) };
+            let one = if is_anchor { whole.clone() } else { rigid() };
+            let inside = found[*member].as_ref().map(|fit| fit.inside.clone());
+            let mut others = known.iter().enumerate().filter(|(n, _)| n != member);
+            let may_be = others.any(|(_, host)| known[*member].guests.may_be_of(&host.guests));
+            placed[*member] = Some(Placed { may_be_inside: may_be && inside.is_none(), inside, ..one });
+        }
+    }
+    let early: Vec<u64> = (0..known.len()).map(|m| count_early(&pairs, &placed, m)).collect();
+    placed.into_iter().flatten().zip(early).map(|(placed, early)| Placed { early, ..placed }).collect()
+}
+
+/// What is known of a group, as if it were its anchor.
+fn of_group(known: &[Known], group: &Group) -> Known {
+    let times = group.members.iter().map(|(n, way)| (way.at(known[*n].traced.0), way.at(known[*n].traced.1)));
+    let traced = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or_default();
+    Known { base: known[group.anchor].base, traced, ..Known::default() }
+}
+
+/// Places the anchors of all groups.
+fn place_groups(known: &[Known], pairs: &Pairs) -> Vec<Placed> {
     let mut placed: Vec<Option<Placed>> = vec![None; known.len()];
     if let Some(first) = placed.first_mut() {
         *first = Some(Placed { by: By::First, ..unplaced(Shift::by(Time::ZERO, Some(Time::ZERO))) });
     }
-    while let Some(machine) = next(&pairs, &placed) {
-        placed[machine] = Some(placed_by_others(known, &pairs, &placed, machine));
+    while let Some(machine) = next(pairs, &placed) {
+        placed[machine] = Some(placed_by_others(known, pairs, &placed, machine));
     }
     for _ in 0..ROUNDS {
-        let early = |placed: &[Option<Placed>], m| count_early(&pairs, placed, m);
+        let early = |placed: &[Option<Placed>], m| count_early(pairs, placed, m);
         if (0..known.len()).all(|m| early(&placed, m) == 0) {
             break;
         }
         for machine in 1..known.len() {
             let before = placed[machine].take();
-            placed[machine] = Some(placed_by_others(known, &pairs, &placed, machine));
+            placed[machine] = Some(placed_by_others(known, pairs, &placed, machine));
             if before.as_ref().is_some_and(|p| p.by == By::Packets) {
                 let within = before.and_then(|p| p.shift.within());
                 bound(&mut placed[machine], within);
             }
         }
     }
-    let early: Vec<u64> = (0..known.len()).map(|m| count_early(&pairs, &placed, m)).collect();
-    placed.into_iter().flatten().zip(early).map(|(placed, early)| Placed { early, ..placed }).collect()
+    placed.into_iter().flatten().collect()
 }
 
 /// What was proven of a machine's error when it was first placed stays true at most doubled: both lines are in the band.
@@ -131,7 +198,7 @@ fn bound(placed: &mut Option<Placed>, within: Option<Time>) {
 }
 
 fn unplaced(shift: Shift) -> Placed {
-    Placed { shift, by: By::Clock, packets: (0, 0), mistaken: 0, early: 0 }
+    Placed { shift, by: By::Clock, packets: (0, 0), mistaken: 0, early: 0, inside: None, may_be_inside: false }
 }
 
 /// The machine to place next: the one of which most is known.
@@ -186,7 +253,7 @@ fn placed_by_others(known: &[Known], pairs: &Pairs, placed: &[Option<Placed>], m
     };
     let by = if within.is_none() && by == By::Packets { By::OneWay } else { by };
     let packets = others(0).map(|(n, _)| pairs.counts(n, machine)).fold((0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1));
-    Placed { shift, by, packets, mistaken, early: 0 }
+    Placed { shift, packets, mistaken, by, ..unplaced(Shift::default()) }
 }
 
 /// Packets to a machine that arrive before they are sent.
@@ -224,7 +291,11 @@ impl Placed {
             sign(ppm),
             ppm.abs()
         );
-        format!("{line}, {}", Bound(self))
+        let unknown = match self.may_be_inside {
+            true => "; it is a guest, and nothing shows that one of these machines ran it, and when",
+            false => "",
+        };
+        format!("{line}, {}{unknown}", Bound(self))
     }
 }
 
@@ -239,6 +310,18 @@ impl fmt::Display for Bound<'_> {
                     0 | 1 => Ok(()),
                     parts => write!(f, ", in {parts} parts"),
                 }
+            }
+            (By::Host, within) => {
+                f.write_str("as its host says of its counter")?;
+                match within {
+                    Some(within) if within <= ROUNDED => Ok(()),
+                    Some(within) => write!(f, ", within {:.1} us", within.0 as f64 / 100.0),
+                    None => f.write_str("; nothing bounds the error of that"),
+                }
+            }
+            (By::Halts, within) => {
+                f.write_str("by when its CPUs had nothing to do")?;
+                within.map_or(Ok(()), |within| write!(f, ", within {:.1} us", within.0 as f64 / 100.0))
             }
             (By::Clock, _) => f.write_str("by its clock of the day: no packets; nothing bounds the error"),
             _ => f.write_str("as its packets went one way only: nothing bounds the error"),

@@ -76,12 +76,15 @@ impl Renumber {
         let pid = |number: u32| self.pid(Pid::new(number)).number();
         let e = Event { ts, dur, cpu: self.cpu(e.cpu.number()), pid: self.pid(e.pid), ..e };
         Some(match e.event() {
-            number::KERNEL_NAME | number::MODEL_NAME | number::HOST_NAME if self.machine > 0 => return None,
+            number::KERNEL_NAME | number::MODEL_NAME | number::HOST_NAME | number::HYPERVISOR if self.machine > 0 => {
+                return None
+            }
             number::SWITCH
             | number::RUNNABLE
             | number::PID_NAME
             | number::OPEN_CALL
             | number::KERNEL_THREAD
+            | number::VCPU
             | number::CGROUP => Event { arg: pid(e.arg), ..e },
             number::GROUP => {
                 let group = names.text(e.name).parse().map(|group| self.group(group));

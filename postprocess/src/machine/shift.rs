@@ -3,6 +3,8 @@
 //!
 //! Invariant: later times never become earlier ones, and no time overflows.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
@@ -72,6 +74,19 @@ impl Shift {
     pub fn within(&self) -> Option<Time> {
         self.0.iter().map(|piece| piece.within).try_fold(Time::ZERO, |worst, within| Some(worst.max(within?)))
     }
+}
+
+/// The first of some times from which on something holds; their end, if it holds at none.
+pub fn first_time(times: Range<i64>, holds: impl Fn(Time) -> bool) -> Time {
+    let Range { start: mut low, end: mut high } = times;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match holds(Time(middle)) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Time(low)
 }
 
 #[cfg(test)]

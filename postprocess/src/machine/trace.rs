@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The traces of several machines, read as one: ordered by time, of equal times the earlier machine's event first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use kutrace_format::capability::Unseen;
 
 use super::file::Machine;
+use super::inside::{Inside, Traced};
+use super::nest::{Nest, Tally};
 use super::packet::Packets;
 use super::place::Known;
 use super::renumber::Renumber;
+use super::shift::first_time;
 use crate::event::names::Names;
 use crate::event::{self, date, number, BlockLine, Event, Meta};
-use crate::id::CpuId;
+use crate::id::{CpuId, Pid};
+use crate::line::count;
 use crate::raw::damage::Damage;
 use crate::raw::decode::Counts;
 use crate::raw::maps::Place;
@@ -32,6 +36,7 @@ pub struct Machines<'a> {
 struct One<'a> {
     name: String,
     clock: String,
+    inside: Option<Inside>,
     trace: Box<dyn Trace + 'a>,
     renumber: Renumber,
 }
@@ -41,8 +46,10 @@ pub fn known(trace: &dyn Trace, name: &str) -> Known {
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
     let (mut packets, mut host) = (Packets::default(), None);
+    let mut guests = Traced::new(trace.counter());
     while let Some(event) = decoder.next(&mut names) {
         packets.event(&event, &names);
+        guests.event(&event, &names);
         if event.event() == number::HOST_NAME {
             host = Some(names.text(event.name).to_string()).filter(|host| !host.is_empty() && !host.contains('('));
         }
@@ -50,7 +57,7 @@ pub fn known(trace: &dyn Trace, name: &str) -> Known {
     let intervals = decoder.meta().intervals;
     let from = intervals.iter().map(|i| i.from).min().unwrap_or_default();
     let to = intervals.iter().map(|i| i.to).max().unwrap_or_default();
-    Known { name: host.unwrap_or(name.to_string()), base: trace.head().base, traced: (from, to), packets }
+    Known { name: host.unwrap_or(name.to_string()), base: trace.head().base, traced: (from, to), packets, guests }
 }
 
 impl<'a> Machines<'a> {
@@ -71,18 +78,45 @@ impl<'a> Machines<'a> {
             let cpus = known.iter().map(|i| i.cpu.number() + 1).max().unwrap_or_default();
             let renumber = Renumber { machine: n as u32, first_cpu, cpus, shift: machine.shift.later(later) };
             first_cpu += cpus;
-            One { name: machine.name, clock: machine.clock, trace, renumber }
+            One { name: machine.name, clock: machine.clock, inside: machine.inside, trace, renumber }
         });
         Machines { machines: machines.collect(), damage, base: first.saturating_add(earliest.saturating_mul(60)) }
     }
 
-    fn decoding<'t>(&'t self, names: &mut Names) -> Decoding<'t> {
+    /// Whose guest a machine is, in numbers of all.
+    fn inside(&self, one: &One) -> Option<event::Inside> {
+        let inside = one.inside.as_ref()?;
+        let host = self.machines.get(inside.host)?;
+        let thread = |thread: &u32| host.renumber.pid(Pid::new(*thread)).number();
+        let threads = (0..one.renumber.cpus).map(|cpu| inside.threads.get(&cpu).map_or(0, thread));
+        Some(event::Inside { host: inside.host as u32, threads: threads.collect() })
+    }
+
+    /// All of them being decoded; names are kept in `names`.
+    pub fn decoding<'t>(&'t self, names: &mut Names) -> Decoding<'t> {
         let parts = self.machines.iter().map(|one| {
             let mut decoder = one.trace.decoder(names);
             let next = following(&mut *decoder, &one.renumber, names);
             Part { one, decoder, next }
         });
-        Decoding { all: self.about(), parts: parts.collect() }
+        let parts: Vec<Part> = parts.collect();
+        Decoding { all: self.about(), nest: self.nest(&parts), parts, follows: VecDeque::new() }
+    }
+
+    /// The guests among them.
+    fn nest(&self, parts: &[Part]) -> Nest {
+        let mut nest = Nest::default();
+        for (n, Part { one, decoder, .. }) in parts.iter().enumerate() {
+            let Some(inside) = &one.inside else { continue };
+            let Some(Part { one: host, decoder: of_host, .. }) = parts.get(inside.host) else { continue };
+            let told = of_host.meta().intervals.iter().map(|i| host.renumber.time(i.to)).max().unwrap_or_default();
+            for traced in &decoder.meta().intervals {
+                if let Some(&thread) = inside.threads.get(&traced.cpu.number()) {
+                    nest.add(n, one.renumber.interval(*traced), host.renumber.pid(Pid::new(thread)), told);
+                }
+            }
+        }
+        nest
     }
 
     fn about(&self) -> Meta {
@@ -91,6 +125,8 @@ impl<'a> Machines<'a> {
             first_cpu: one.renumber.first_cpu,
             clock: one.clock.clone(),
             within: one.renumber.shift.within(),
+            unseen: unseen(one).0,
+            inside: self.inside(one),
         });
         Meta {
             format: FORMAT,
@@ -108,7 +144,7 @@ impl Trace for Machines<'_> {
         for one in &self.machines {
             let head = one.trace.head();
             all.flags |= head.flags;
-            all.unseen = all.unseen.and(head.unseen).and(Unseen::of_format(head.format));
+            all.unseen = all.unseen.and(unseen(one));
             let before = all.blocks.len();
             all.blocks.extend(head.blocks.iter().map(|b| BlockLine {
                 ts: one.renumber.time(b.ts),
@@ -134,6 +170,7 @@ impl Trace for Machines<'_> {
             One {
                 name: one.name.clone(),
                 clock: one.clock.clone(),
+                inside: None,
                 trace: one.trace.part(local, range),
                 renumber: one.renumber.clone(),
             }
@@ -152,19 +189,21 @@ impl Trace for Machines<'_> {
     fn tell(&mut self, functions: &BTreeMap<Place, String>) {
         self.machines.iter_mut().for_each(|one| one.trace.tell(functions));
     }
+
+    fn forget_functions(&mut self) {
+        self.machines.iter_mut().for_each(|one| one.trace.forget_functions());
+    }
 }
 
 /// The first time of a machine that is not before one of all.
 fn back(renumber: &Renumber, at: Time) -> Time {
-    let (mut low, mut high) = (0, 1 << 60);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match renumber.time(Time(middle)) < at {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    Time(low)
+    first_time(0..1 << 60, |own| renumber.time(own) >= at)
+}
+
+/// What a machine's source cannot tell.
+fn unseen(one: &One) -> Unseen {
+    let head = one.trace.head();
+    head.unseen.and(Unseen::of_format(head.format))
 }
 
 fn said(one: &One, sentence: &str) -> String {
@@ -172,9 +211,12 @@ fn said(one: &One, sentence: &str) -> String {
 }
 
 /// All machines being decoded.
-struct Decoding<'t> {
+pub struct Decoding<'t> {
     all: Meta,
     parts: Vec<Part<'t>>,
+    nest: Nest,
+    /// What follows for guests from the last event of a host.
+    follows: VecDeque<Event>,
 }
 
 struct Part<'t> {
@@ -193,12 +235,39 @@ fn following(decoder: &mut dyn Decode, renumber: &Renumber, names: &mut Names) -
     }
 }
 
-impl Decode for Decoding<'_> {
-    fn next(&mut self, names: &mut Names) -> Option<Event> {
+impl Decoding<'_> {
+    /// The next event of any machine.
+    pub fn next(&mut self, names: &mut Names) -> Option<Event> {
+        if let Some(event) = self.follows.pop_front() {
+            return Some(event);
+        }
         let waiting = self.parts.iter_mut().filter(|part| part.next.is_some());
         let part = waiting.min_by_key(|part| part.next.map(|event| event.ts))?;
         let following = following(&mut *part.decoder, &part.one.renumber, names);
-        std::mem::replace(&mut part.next, following)
+        let event = std::mem::replace(&mut part.next, following)?;
+        self.nest.event(&event, names, &mut self.follows);
+        Some(event)
+    }
+
+    /// Of every guest, whose host is among the machines, where its events lie, up to now.
+    pub fn nested(&self) -> Vec<(&str, String)> {
+        let machines = self.parts.iter().map(|part| part.one).enumerate();
+        let guests = machines.filter_map(|(n, one)| Some((n, one, self.parts.get(one.inside.as_ref()?.host)?.one)));
+        let told = guests.map(|(n, one, host)| {
+            let Tally { inside, outside, untold } = self.nest.tally(n);
+            let all = count(inside + outside, "event", "events");
+            let others = count(untold, "other lies", "others lie");
+            let told = format!("{inside} of {all} lie in the time in which {} ran its CPUs", host.name);
+            let rest = format!("; where {others} its trace does not tell");
+            (one.name.as_str(), if untold > 0 { told + &rest } else { told })
+        });
+        told.collect()
+    }
+}
+
+impl Decode for Decoding<'_> {
+    fn next(&mut self, names: &mut Names) -> Option<Event> {
+        Decoding::next(self, names)
     }
 
     fn counts(&self) -> Counts {
@@ -224,6 +293,7 @@ impl Decode for Decoding<'_> {
             all.counted.extend(meta.counted.iter().map(|sentence| said(part.one, sentence)));
             all.intervals.extend(meta.intervals.iter().map(|i| part.one.renumber.interval(*i)));
         }
+        all.counted.extend(self.nested().iter().map(|(machine, sentence)| format!("{machine}: {sentence}")));
         all
     }
 }

@@ -30,9 +30,10 @@ use crate::time::Time;
 
 /// The machine's own interrupts: the line of /proc/interrupts, what to call them, the numbers of their events, and what
 /// a source must see to be asked.
-const SYSTEM: [(&str, &str, &[u32], Capability); 6] = [
+const SYSTEM: [(&str, &str, &[u32], Capability); 7] = [
     ("NMI", "NMIs", &[TRAP + trap::NMI], Capability::Nmis),
     ("LOC", "timer interrupts", &[IRQ + vector::LOCAL_TIMER], Capability::Interrupts),
+    ("HVS", "timer interrupts of Hyper-V", &[IRQ + vector::HYPERV_TIMER], Capability::Interrupts),
     ("IWI", "interrupts for work", &[IRQ + vector::IRQ_WORK], Capability::Interrupts),
     ("RES", "rescheduling interrupts", &[IRQ + vector::RESCHEDULE], Capability::Interrupts),
     (
@@ -162,8 +163,9 @@ impl Audit {
         let (Some(before), Some(after)) = (Table::read(first.text), Table::read(last.text)) else { return };
         let window = Window::between(first, last, clock);
         for (line, name, numbers, seen_by) in SYSTEM {
-            if !unseen.has(seen_by) {
-                self.class(name, Rule::Same, after.growth(&before, line), window, numbers);
+            let counted = after.growth(&before, line);
+            if !unseen.has(seen_by) && !counted.is_empty() {
+                self.class(name, Rule::Same, counted, window, numbers);
             }
         }
         if unseen.has(Capability::Interrupts) {

@@ -67,6 +67,12 @@ impl Clock {
         (Clock { shift, origin: header.start.tsc.into(), offset_ns: start % MINUTE_NS, slope, base }, notes)
     }
 
+    /// What CLOCK_MONOTONIC showed at the minute, ns.
+    pub fn monotonic(header: &Header) -> Option<i64> {
+        let since_minute = (header.start.realtime_ns % MINUTE_NS) as i64;
+        i64::try_from(header.start.monotonic_ns).ok()?.checked_sub(since_minute)
+    }
+
     /// The clock of a trace of the original's, whose start and stop are each a counter and a time in us since 1970;
     /// `None` if the rate is none of a counter. The minute is at a whole count, rounded up, as the original has it.
     pub fn of_original((from, from_us): (u64, u64), (to, to_us): (u64, u64)) -> Option<Clock> {
@@ -92,6 +98,11 @@ impl Clock {
         self.shift
     }
 
+    /// The last TSC of all these counter values, or `stop` if that is later.
+    pub fn last_tsc(&self, counters: impl Iterator<Item = u64>, stop: u64) -> u64 {
+        counters.map(|counter| (counter << self.shift) | ((1 << self.shift) - 1)).fold(stop, u64::max)
+    }
+
     /// The counter's rate in Hz, rounded.
     pub fn counter_hz(&self) -> u64 {
         let ns_per_count = self.slope << self.shift;
@@ -110,6 +121,18 @@ impl Clock {
         let from_origin = (tsc - self.origin).clamp(-(1 << 62), 1 << 62);
         let ns = ((from_origin * self.slope) >> POINT) + i128::from(self.offset_ns);
         Time(ns.clamp(0, FAR) as i64 / 10)
+    }
+
+    /// The same in picoseconds, before the minute, too.
+    pub fn picoseconds(&self, tsc: i128) -> i128 {
+        let from_origin = (tsc - self.origin).clamp(-(1 << 55), 1 << 55);
+        ((from_origin * self.slope * 1000) >> POINT) + i128::from(self.offset_ns) * 1000
+    }
+
+    /// The unshifted counter value at a time after the minute.
+    pub fn counter_at(&self, at: Time) -> i128 {
+        let ns = i128::from(at.0) * 10 - i128::from(self.offset_ns);
+        self.origin + (ns << POINT) / self.slope
     }
 }
 
@@ -164,6 +187,15 @@ mod tests {
         assert_eq!((clock.base, notes.len()), (120, 0));
         assert_eq!((clock.units(1 << 36), clock.units(7)), (Time(5), Time::ZERO));
         assert_eq!(clock.units((1 << 36) + 2_000_000), Time(1_000_005));
+    }
+
+    #[test]
+    fn the_monotonic_clock_may_have_begun_after_the_minute() {
+        assert_eq!(Clock::monotonic(&header(4, 0, START, STOP)), Some(7 - 50));
+        let late = Moment { realtime_ns: 179_999_999_999, monotonic_ns: 90_000_000_000, ..START };
+        assert_eq!(Clock::monotonic(&header(4, 0, late, STOP)), Some(90_000_000_000 - 59_999_999_999));
+        let beyond = Moment { monotonic_ns: u64::MAX, ..START };
+        assert_eq!(Clock::monotonic(&header(4, 0, beyond, STOP)), None);
     }
 
     #[test]

@@ -10,14 +10,16 @@
 //! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
 //! [`number::OPEN_CALL`] says so. [`number::LOST`] opens a gap; its argument is the number of events lost, if known.
 
+mod thread;
+
 use std::collections::VecDeque;
 
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::programs::{ASYNC_BEGIN, ASYNC_END, BEGIN, END, MARK};
 use kutrace_format::abi::word;
-use kutrace_format::capability::{Capability, Unseen};
+use kutrace_format::capability::Unseen;
 use kutrace_format::event::{Event as Entry, Work};
-use kutrace_format::file::{Name, NameKind};
+use kutrace_format::file::{Name, NameKind, CPU_OFFLINE};
 
 use super::clock::Clock;
 use super::counter::Counting;
@@ -109,6 +111,8 @@ struct Cpu {
     task: usize,
     pid: Pid,
     gaps: u32,
+    /// Whether its stream has begun, or does when the CPU comes online.
+    begun: bool,
     /// Whether who runs must be said at the next block.
     adrift: bool,
     /// Whether it is in the scheduler, as far as is known since its stream began or was lost.
@@ -150,10 +154,12 @@ impl<'a> Decoder<'a> {
                 ready.push_back(Event { ts, what, arg, name, ..Event::default() });
             }
         }
-        let cpus = streams
-            .iter()
-            .map(|s| Cpu { id: s.cpu, task: 0, pid: Pid::IDLE, gaps: 0, adrift: true, scheduling: true })
-            .collect();
+        let offline = |cpu: CpuId| {
+            let mut cpus = records.iter().filter(|r| r.kind == NameKind::Cpu as u16 && r.number == cpu.number());
+            cpus.any(|r| r.second & CPU_OFFLINE != 0)
+        };
+        let cpu = |id| Cpu { id, task: 0, pid: Pid::IDLE, gaps: 0, begun: offline(id), adrift: true, scheduling: true };
+        let cpus = streams.iter().map(|s| cpu(s.cpu)).collect();
         let merge = Merge::new(streams);
         let (ipc, counts) = (0, Counts::default());
         Decoder {
@@ -181,7 +187,7 @@ impl<'a> Decoder<'a> {
         self.limit = limit;
     }
 
-    /// What it knows, and where its streams stand, each with what it says next. What programs recorded is left out.
+    /// What it knows, and where its streams stand, each with what it says next; not what programs recorded.
     pub fn pause(self) -> (Paused, Vec<(Stream<'a>, Option<Timed<'a>>)>) {
         let Decoder { clock, counting, maps, monotonic_ns, labels, tracepoints, .. } = self;
         let Decoder { cpus, tasks, event_names, unseen, ready, counts, merge, .. } = self;
@@ -203,8 +209,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Continues with these streams, of the same CPUs.
-    pub fn resume(paused: Paused, streams: Vec<(Stream<'a>, Option<Timed<'a>>)>) -> Decoder<'a> {
-        let (merge, programs) = (Merge::resume(streams), Programs::new(Vec::new(), 0, 0));
+    pub fn resume(
+        paused: Paused,
+        streams: Vec<(Stream<'a>, Option<Timed<'a>>)>,
+        programs: Programs<'a>,
+    ) -> Decoder<'a> {
+        let merge = Merge::resume(streams);
         let Paused { clock, counting, maps, monotonic_ns, labels, tracepoints, .. } = paused;
         let Paused { cpus, tasks, event_names, unseen, ready, counts, .. } = paused;
         let (ipc, limit) = (0, u64::MAX);
@@ -278,14 +288,20 @@ impl<'a> Decoder<'a> {
     }
 
     /// An entry of a program is on the CPU that runs its thread.
-    fn said(&mut self, at: u64, Said { tid, program, entry }: Said, names: &mut Names) {
-        let Some(cpu) = self.cpus.iter().position(|cpu| cpu.pid.number() == tid && !cpu.adrift) else {
-            // Where a flight recorder has kept less of a CPU than of a program, nobody knows who ran there.
-            let begun = self.merge.streams().iter().all(|stream| stream.from() <= at);
-            self.counts.unplaced += u64::from(begun);
+    fn said(&mut self, at: u64, said: Said, names: &mut Names) {
+        let Said { tid, program, entry, .. } = said;
+        let is_late = self.programs.is_after_the_stop(&entry);
+        let runs = |(cpu, stream): (&Cpu, &Stream)| {
+            cpu.pid.number() == tid && !cpu.adrift && (!is_late || at <= stream.until())
+        };
+        let Some(cpu) = self.cpus.iter().zip(self.merge.streams()).position(runs) else {
+            // Of a CPU that has begun later or ended before, another file knows who ran there; or, where a flight
+            // recorder has kept less of it than of a program, nobody does.
+            let is_known = !is_late && self.cpus.iter().all(|cpu| cpu.begun);
+            self.counts.unplaced += u64::from(is_known);
             return;
         };
-        let Label { name, number: named } = self.labels.label(program, &entry, &self.programs, names);
+        let Label { name, number: named } = self.labels.label(&said, &self.programs, names);
         let (point, arg, ret) = match entry.kind {
             MARK => (Point::ProgramMark, named, 0),
             BEGIN => (Point::ProgramBegin, named, 0),
@@ -406,6 +422,11 @@ impl<'a> Decoder<'a> {
         self.tasks.get(task).runnable
     }
 
+    /// Passes on a name, or what else is said by a line of one.
+    fn tell(&mut self, ts: Time, kind: u32, arg: u32, name: NameId) {
+        self.ready.push_back(Event { ts, dur: Time::UNIT, what: What::of(kind), arg, name, ..Event::default() });
+    }
+
     fn push(&mut self, cpu: usize, event: Event) {
         let Cpu { id, pid, .. } = self.cpus[cpu];
         self.ready.push_back(Event { cpu: id, pid, ipc: self.ipc, ..event });
@@ -441,170 +462,13 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, dur, what: What::Switch, arg: pid.number(), name, ..Event::default() });
     }
 
-    fn task(&mut self, cpu: usize, ts: Time, (pid, tgid, state, comm): ThreadWords, names: &mut Names) {
-        let pid = Pid::new(pid);
-        let task = self.tasks.find(pid, names);
-        self.rename(task, ts, comm, names);
-        self.process(task, ts, Pid::new(tgid), names);
-        let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
-        // A thread that is not the first of its program loads another: then it is the first, under that one's number.
-        let becomes = task != self.cpus[cpu].task && !self.runs_next(cpu, pid);
-        if becomes && is_exec(self.open_call(cpu)) && is_exec(state.open_call()) {
-            self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
-            self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
-            self.switch(cpu, ts, pid, Time::UNIT, names);
-        }
-        self.group(task, ts, state, names);
-        self.inside(cpu, task, ts, state, names);
-    }
-
-    /// Whether a record is of the thread that runs next: in the scheduler, or where that is not seen, right before its
-    /// switch.
-    fn runs_next(&self, cpu: usize, pid: Pid) -> bool {
-        if !self.unseen.has(Capability::Scheduler) {
-            return self.cpus[cpu].scheduling;
-        }
-        let following = self.merge.following(cpu).map(|timed| timed.item);
-        matches!(following, Some(Item::Entry(event::SWITCH, words, _)) if words == pid.number().to_le_bytes())
-    }
-
-    /// Passes on that a thread is one of the kernel, or that the next with its number is none.
-    fn of_kernel(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
-        if self.tasks.set_kernel(task, state.is_kernel()) {
-            let name = names.id(if state.is_kernel() { "kernel" } else { "program" });
-            let arg = self.tasks.get(task).pid.number();
-            self.ready.push_back(Event {
-                ts,
-                dur: Time::UNIT,
-                what: What::Name(number::KERNEL_THREAD),
-                arg,
-                name,
-                ..Event::default()
-            });
-        }
-    }
-
     fn name(&mut self, ts: Time, (kind, arg): (u32, u32), text: &[u8], names: &mut Names) {
         let text = clean(until_nul(text));
         if kind == event::NAME_VECTOR {
             return self.event_names.learn_vector(event::Vector(arg), &text, names);
         }
         if self.event_names.learn(kind, arg, &text) {
-            self.ready.push_back(Event {
-                ts,
-                dur: Time::UNIT,
-                what: What::of(kind),
-                arg,
-                name: names.id(&text),
-                ..Event::default()
-            });
-        }
-    }
-
-    /// Takes which control group a thread is in.
-    fn group(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
-        if self.tasks.set_group(task, state.group()) {
-            let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&state.group().to_string()));
-            self.ready.push_back(Event {
-                ts,
-                dur: Time::UNIT,
-                what: What::Name(number::GROUP),
-                arg,
-                name,
-                ..Event::default()
-            });
-        }
-    }
-
-    /// Takes which process a thread belongs to.
-    fn process(&mut self, task: usize, ts: Time, process: Pid, names: &mut Names) {
-        if self.tasks.set_process(task, process) {
-            let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&process.to_string()));
-            self.ready.push_back(Event {
-                ts,
-                dur: Time::UNIT,
-                what: What::Name(number::PROCESS),
-                arg,
-                name,
-                ..Event::default()
-            });
-        }
-    }
-
-    fn rename(&mut self, task: usize, ts: Time, comm: &[u8], names: &mut Names) {
-        if self.tasks.rename(task, &clean(until_nul(comm)), names) {
-            let (arg, name) = (self.tasks.get(task).pid.number(), self.tasks.get(task).comm);
-            self.ready.push_back(Event {
-                ts,
-                dur: Time::UNIT,
-                what: What::Name(number::PID_NAME),
-                arg,
-                name,
-                ..Event::default()
-            });
-        }
-    }
-
-    /// Takes what a record says about the system call a thread is in, and passes on what its own entries did not say.
-    ///
-    /// The record is what the thread last entered the kernel for, so it may speak of a call that has returned: the
-    /// thread's own entries know better. But if they left it in another call, it has made calls on a CPU that recorded
-    /// none of them; and of a thread that was exiting the record speaks of another with the same pid.
-    fn inside(&mut self, cpu: usize, task: usize, ts: Time, state: TaskState, names: &mut Names) {
-        self.of_kernel(task, ts, state, names);
-        let known = match self.known_call(task) {
-            Call::In(nr) if EXITS.contains(&nr) => Call::Unknown,
-            Call::In(nr) if state.open_call().is_some_and(|told| told != nr) => Call::Unknown,
-            known => known,
-        };
-        self.tasks.set_call(task, known, self.seen(cpu));
-        let (Call::Unknown, Some(nr)) = (known, state.open_call()) else { return };
-        self.tasks.set_call(task, Call::In(nr), self.seen(cpu));
-        self.tell_call(task, ts, nr, names);
-    }
-
-    fn tell_call(&mut self, task: usize, ts: Time, nr: u16, names: &mut Names) {
-        let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
-        let name = names.id(&format!("{nr}/{}", names.text(called)));
-        let arg = self.tasks.get(task).pid.number();
-        self.ready.push_back(Event {
-            ts,
-            dur: Time::UNIT,
-            what: What::Name(number::OPEN_CALL),
-            arg,
-            name,
-            ..Event::default()
-        });
-    }
-
-    fn open_call(&self, cpu: usize) -> Option<u16> {
-        match self.known_call(self.cpus[cpu].task) {
-            Call::In(nr) => Some(nr),
-            Call::Out | Call::Unknown => None,
-        }
-    }
-
-    fn known_call(&self, task: usize) -> Call {
-        self.tasks.call(task, |cpu| self.cpus[cpu].gaps)
-    }
-
-    fn begin(&mut self, cpu: usize, at: u64, (pid, tgid, state, comm): ThreadWords, names: &mut Names) {
-        let (ts, pid) = (self.clock.units(at), Pid::new(pid));
-        let task = self.tasks.find(pid, names);
-        self.rename(task, ts, comm, names);
-        self.process(task, ts, Pid::new(tgid), names);
-        self.group(task, ts, state, names);
-        let adrift = std::mem::take(&mut self.cpus[cpu].adrift);
-        if !adrift && pid == self.cpus[cpu].pid {
-            return;
-        }
-        self.counts.disagreements += u64::from(!adrift);
-        self.switch(cpu, ts, pid, Time::UNIT, names);
-        let known = self.known_call(task);
-        self.inside(cpu, task, ts, state, names);
-        // A call that was known is told again: whoever reads lines forgets at a gap what the thread was in.
-        if let (Call::In(nr), true) = (known, state.open_call().is_some_and(|told| known == Call::In(told))) {
-            self.tell_call(task, ts, nr, names);
+            self.tell(ts, kind, arg, names.id(&text));
         }
     }
 
@@ -612,7 +476,7 @@ impl<'a> Decoder<'a> {
         let (ts, arg) = (self.clock.units(at), u32::try_from(count).unwrap_or(u32::MAX));
         self.push(cpu, Event { ts, what: What::Lost, arg, name: names.id("-lost-"), ..Event::default() });
         self.cpus[cpu].gaps = self.cpus[cpu].gaps.wrapping_add(1);
-        self.cpus[cpu].adrift = true;
+        (self.cpus[cpu].begun, self.cpus[cpu].adrift) = (true, true);
         self.cpus[cpu].scheduling = true;
         self.counts.gaps += u64::from(count == 0);
     }

@@ -8,7 +8,7 @@ use kutrace_format::reading::Reading;
 
 use super::damage::{Damage, NotATrace};
 use super::sequence::{self, is_block, is_tag};
-use super::{original, program};
+use super::{original, program, refused};
 
 /// A file taken apart; blocks are not looked into yet.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Layout<'a> {
     pub readings: Vec<Reading<'a>>,
     /// What programs recorded into memory of their own.
     pub programs: Vec<program::Program<'a>>,
+    /// Which programs were refused something.
+    pub refused: Vec<refused::Refused<'a>>,
     /// Offset and bytes of each block; the last may be cut short.
     pub blocks: Vec<(usize, &'a [u8])>,
     /// Whether it is a stream without its end.
@@ -45,6 +47,7 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
         names: Vec::new(),
         readings: Vec::new(),
         programs: Vec::new(),
+        refused: Vec::new(),
         blocks: Vec::new(),
         cut: false,
         damage: Vec::new(),
@@ -120,7 +123,8 @@ impl<'a> Layout<'a> {
             let start = at + file::SECTION_BYTES;
             let room = bytes.len() - start;
             let len = usize::try_from(section.bytes).unwrap_or(usize::MAX).min(room);
-            let known = matches!(section.tag, file::NAMES | file::COUNTERS | file::PROGRAM | file::BLOCKS);
+            let known =
+                matches!(section.tag, file::NAMES | file::COUNTERS | file::PROGRAM | file::REFUSED | file::BLOCKS);
             if section.tag == file::BLOCKS || (!known && (section.bytes > room as u64 || !is_tag(section.tag))) {
                 return self.blocks_from(bytes, at, section);
             }
@@ -128,6 +132,7 @@ impl<'a> Layout<'a> {
                 let what = match section.tag {
                     file::NAMES => "names section",
                     file::COUNTERS => "section of the kernel's counters",
+                    file::REFUSED => "section of refused programs",
                     _ => "program section",
                 };
                 self.damage.push(Damage::at(at + 8, format!("the {what} reaches beyond the file's end")));
@@ -137,6 +142,7 @@ impl<'a> Layout<'a> {
                 file::NAMES => self.names(at, section, &bytes[start..start + len]),
                 file::COUNTERS => self.readings(at, section, &bytes[start..start + len]),
                 file::PROGRAM => self.program(at, section, &bytes[start..start + len]),
+                file::REFUSED => self.refused(at, section, &bytes[start..start + len]),
                 tag => self.unknown(at, tag),
             }
             at = start + len;
@@ -202,6 +208,17 @@ impl<'a> Layout<'a> {
         }
         match program::parse(at, payload) {
             Ok(program) => self.programs.push(program),
+            Err(fact) => self.damage.push(Damage::at(at, format!("{fact}; skipped"))),
+        }
+    }
+
+    /// Takes which programs were refused something; what a stream says later replaces what it said before.
+    fn refused(&mut self, at: usize, section: Section, payload: &'a [u8]) {
+        if crc32fast::hash(payload) != section.crc32 {
+            return self.damage.push(Damage::at(at, "the checksum of the refused programs does not match; skipped"));
+        }
+        match refused::parse(payload) {
+            Ok(refused) => self.refused = refused,
             Err(fact) => self.damage.push(Damage::at(at, format!("{fact}; skipped"))),
         }
     }
@@ -280,6 +297,8 @@ impl<'a> Layout<'a> {
                     self.readings.clear();
                     self.readings(at, section, payload);
                 }
+                (file::PROGRAM, _) => self.program(at, section, payload),
+                (file::REFUSED, _) => self.refused(at, section, payload),
                 (file::MOMENT, _) => last = moment(section, payload).or(last),
                 (file::STOP, _) => {
                     ended = self.stop(at, payload);

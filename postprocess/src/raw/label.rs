@@ -10,7 +10,7 @@ use foldhash::HashMap;
 use kutrace_format::abi::programs::{ASYNC_BEGIN, ASYNC_END, END, VALUE};
 use kutrace_format::program::{fields, Entry, Fields, Value};
 
-use super::program::Programs;
+use super::program::{Programs, Said};
 use crate::event::names::{clean, NameId, Names};
 
 /// Bytes of the fields of an entry, at most: its payload has 120, but a name can have more fields than a library writes.
@@ -21,11 +21,11 @@ const FIELDS_MAX: usize = 480;
 pub struct Labels {
     /// By program, number and kind of entry: what an entry without fields is called, and the number that all places of
     /// the program with that name share.
-    plain: HashMap<(usize, u32, u32), (NameId, u32)>,
+    plain: HashMap<(u32, u32, u32), (NameId, u32)>,
     /// By program and name: the first number that had it.
-    numbers: HashMap<(usize, NameId), u32>,
+    numbers: HashMap<(u32, NameId), u32>,
     /// Async parts that have begun and not ended, by program, name and number: the number that no other has.
-    open: HashMap<(usize, u32, u64), u32>,
+    open: HashMap<(u32, u32, u64), u32>,
     begun: u32,
 }
 
@@ -40,8 +40,9 @@ pub struct Label {
 
 impl Labels {
     /// What an entry of a program is called.
-    pub fn label(&mut self, program: usize, entry: &Entry, programs: &Programs, names: &mut Names) -> Label {
-        let text = programs.name(program, entry.name);
+    pub fn label(&mut self, said: &Said, programs: &Programs, names: &mut Names) -> Label {
+        let Said { program, section, entry, .. } = *said;
+        let text = programs.name(section, entry.name);
         let key = (program, entry.name, entry.kind);
         let known = self.plain.get(&key).copied();
         let (plain, number) = known.unwrap_or_else(|| {
@@ -55,12 +56,8 @@ impl Labels {
         });
         let (_, list) = fields(text.unwrap_or_default(), entry.fields);
         let name = match entry.kind {
-            // The values of a name are many, so these are not kept.
-            VALUE => {
-                let name = format!("{}={}", names.text(plain), entry.value as i64);
-                names.id(&name)
-            }
-            END => plain,
+            // The value stays out of the name: there may be as many of those as there are entries.
+            END | VALUE => plain,
             ASYNC_BEGIN => with(plain, Some(entry.value), list, names),
             // The place may be the one that began it, with fields that an end does not have.
             ASYNC_END => with(plain, Some(entry.value), fields(&[], &[]).1, names),
@@ -70,7 +67,7 @@ impl Labels {
     }
 
     /// The number of an async part, which is new where it begins and forgotten where it ends.
-    pub fn part(&mut self, program: usize, entry: &Entry, name: u32) -> u32 {
+    pub fn part(&mut self, program: u32, entry: &Entry, name: u32) -> u32 {
         let key = (program, name, entry.value);
         let known = if entry.kind == ASYNC_END { self.open.remove(&key) } else { None };
         known.unwrap_or_else(|| {

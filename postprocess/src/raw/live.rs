@@ -4,12 +4,11 @@
 //!
 //! The decoder of whole files does it, which is paused at each such counter: blocks that were read to their end are let
 //! go, and it goes on when more have come. Unlike a file that is whole, a stream on its way has its names from the start
-//! only, and the rate of the clock as the kernel measured it at the boot; what programs recorded without system calls
-//! comes at its end.
+//! only, and the rate of the clock as the kernel measured it at the boot.
 //!
-//! Invariant: memory holds the blocks between two moments, and the names so far.
+//! Invariant: memory holds the blocks and what programs recorded between two moments, and the names so far.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 use std::mem;
 
@@ -22,11 +21,11 @@ use super::counter::Counting;
 use super::damage::Damage;
 use super::decode::{self, Counts, Decoder};
 use super::file::{checksum_without, stored};
-use super::program::Programs;
+use super::program::{self, Programs};
 use super::sequence::is_tag;
-use super::stream::{self, Item, Stream, Timed};
+use super::stream::{self, Item, Opening, Stream, Timed};
 use super::trace::Head;
-use super::{notes, sentences, CUT};
+use super::{notes, refused, sentences, CUT};
 use crate::event::names::Names;
 use crate::event::{date, BlockLine, Event, Interval, Meta, CPUS_MAX};
 use crate::id::CpuId;
@@ -51,9 +50,26 @@ pub struct Live<R> {
     blocks: usize,
     paused: Option<decode::Paused>,
     damage: Vec<Damage>,
-    /// Sections of programs, which are not decoded.
-    programs: u64,
+    /// The counter up to which all was decoded.
+    limit: u64,
+    /// What programs recorded that is still needed.
+    areas: Vec<Area>,
+    /// What programs recorded at a time that had been decoded when it came.
+    late: u64,
+    /// What each program could not record, as it said last.
+    losses: BTreeMap<u32, Vec<String>>,
+    /// Which programs were refused something, a sentence each.
+    refused: Vec<String>,
     end: End,
+}
+
+/// A section of a program.
+#[derive(Debug)]
+struct Area {
+    offset: usize,
+    payload: Vec<u8>,
+    /// The TSC of its last entry.
+    last: u64,
 }
 
 /// How it ends.
@@ -135,7 +151,11 @@ impl<R: Read> Live<R> {
             blocks: 0,
             paused: None,
             damage: Vec::new(),
-            programs: 0,
+            limit: 0,
+            areas: Vec::new(),
+            late: 0,
+            losses: BTreeMap::new(),
+            refused: Vec::new(),
             end: End::None,
         })
     }
@@ -168,15 +188,21 @@ impl<R: Read> Live<R> {
             parsed.push(queue.parse(limit, self.expected, &mut self.damage));
         }
         let given: Vec<usize> = parsed.iter().map(Vec::len).collect();
-        let start = self.header.start.tsc >> self.clock.shift();
+        let (start, opening) = (self.header.start.tsc >> self.clock.shift(), Opening::of(self.header.flags));
+        let areas = mem::take(&mut self.areas);
+        let programs = areas.iter().filter_map(|area| program::parse(area.offset, &area.payload).ok()).collect();
+        let first = self.tsc_of(self.limit).max(self.header.start.tsc);
+        let stop = if self.end == End::Stopped { self.header.stop.tsc } else { u64::MAX };
+        let ends = parsed.iter().filter_map(|blocks| Some(blocks.last()?.end));
+        let last = self.clock.last_tsc(ends, stop);
+        let programs = Programs::new(programs, first, last.min(self.tsc_of(limit).saturating_sub(1)), stop);
         let mut decoder = match self.paused.take() {
             None => {
                 let streams =
-                    owned.iter().zip(parsed).map(|(queue, blocks)| Stream::new(queue.cpu, blocks, start, false));
+                    owned.iter().zip(parsed).map(|(queue, blocks)| Stream::new(queue.cpu, blocks, start, opening));
                 let payload = self.names.take().unwrap_or_default();
                 let records = records(&payload);
                 let (clock, counting, unseen) = (self.clock, self.expected.counting, self.header.unseen);
-                let programs = Programs::new(Vec::new(), 0, 0);
                 Decoder::new(clock, counting, unseen, streams.collect(), &records, programs, names)
             }
             Some(paused) => {
@@ -184,11 +210,11 @@ impl<R: Read> Live<R> {
                 for (queue, blocks) in owned.iter().zip(parsed) {
                     let stream = match &queue.stream {
                         Some(stream) => Stream::resume(stream.clone(), blocks),
-                        None => Stream::new(queue.cpu, blocks, start, false),
+                        None => Stream::new(queue.cpu, blocks, start, opening),
                     };
                     streams.push((stream, queue.next.as_ref().map(Next::timed)));
                 }
-                Decoder::resume(paused, streams)
+                Decoder::resume(paused, streams, programs)
             }
         };
         decoder.until(limit);
@@ -200,6 +226,10 @@ impl<R: Read> Live<R> {
             streams.into_iter().map(|(stream, next)| (stream.pause(), next.map(|timed| Next::of(&timed)))).collect();
         self.paused = Some(paused);
         self.queues = owned;
+        self.limit = limit;
+        self.areas = areas;
+        let decoded = self.tsc_of(limit);
+        self.areas.retain(|area| area.last >= decoded);
         for ((queue, given), (stream, next)) in self.queues.iter_mut().zip(given).zip(stands) {
             let done = given.saturating_sub(stream.blocks());
             queue.blocks.drain(..done.min(queue.blocks.len()));
@@ -216,12 +246,12 @@ impl<R: Read> Live<R> {
         let mut quality: Vec<String> = damage.map(Damage::to_string).collect();
         quality.extend(sentences(&counts));
         quality.extend(notes(self.header.flags, self.header.refused_names, self.header.refused_marks));
+        quality.extend(self.refused.iter().cloned());
         quality.extend((self.end == End::Cut).then(|| CUT.to_string()));
-        quality.extend((self.programs > 0).then(|| {
-            let programs = count(self.programs, "section", "sections");
-            format!(
-                "{programs} of what programs recorded came at the end and are left out; without --live they are not"
-            )
+        quality.extend(self.losses.values().flatten().cloned());
+        quality.extend((self.late > 0).then(|| {
+            let marks = count(self.late, "mark of a program", "marks of programs");
+            format!("{marks} came after what happened then had been shown; left out")
         }));
         let stop = self.clock.tsc_units(self.header.stop.tsc.into());
         let begun = self.queues.iter().filter(|queue| queue.begun);
@@ -239,6 +269,9 @@ impl<R: Read> Live<R> {
             unseen: self.header.unseen.0,
             counted: Vec::new(),
             machines: Vec::new(),
+            boot_id: super::boot_id(&self.header),
+            monotonic: Clock::monotonic(&self.header),
+            recorder: String::new(),
         }
     }
 
@@ -286,7 +319,11 @@ impl<R: Read> Live<R> {
                         return Ok(u64::from_le_bytes(*whole));
                     }
                 }
-                file::PROGRAM => self.programs += 1,
+                file::PROGRAM => self.area(at as usize, payload),
+                file::REFUSED => {
+                    let refused = refused::parse(&payload).unwrap_or_default();
+                    self.refused = refused.iter().map(ToString::to_string).collect();
+                }
                 file::STOP => {
                     let header = payload.first_chunk().and_then(Header::from_bytes);
                     if let Some(header) = header.filter(|header| header.uuid == self.header.uuid) {
@@ -298,6 +335,35 @@ impl<R: Read> Live<R> {
                 _ => {}
             }
         }
+    }
+
+    /// Takes what a program recorded.
+    fn area(&mut self, offset: usize, payload: Vec<u8>) {
+        let program = match program::parse(offset, &payload) {
+            Ok(program) => program,
+            Err(fact) => return self.damage.push(Damage::at(offset, format!("{fact}; skipped"))),
+        };
+        let (serial, losses) = (program.serial, program.losses());
+        let (decoded, mut late, mut last) = (self.tsc_of(self.limit), 0, None);
+        let mut all = Programs::new(vec![program], self.header.start.tsc, u64::MAX, u64::MAX);
+        while let Some(said) = all.peek() {
+            late += u64::from(said.entry.tsc < decoded);
+            last = Some(said.entry.tsc);
+            all.take();
+        }
+        self.damage.extend(all.faults());
+        self.late += late;
+        if losses.is_empty() {
+            self.losses.remove(&serial);
+        } else {
+            self.losses.insert(serial, losses);
+        }
+        self.areas.extend(last.map(|last| Area { offset, payload, last }));
+    }
+
+    /// The first TSC with a counter.
+    fn tsc_of(&self, counter: u64) -> u64 {
+        counter.saturating_mul(1 << self.clock.shift())
     }
 
     /// Reads a block; false if the input ends before it does.

@@ -235,6 +235,9 @@ impl Decode for Decoding<'_, '_> {
             unseen: 0,
             counted: Vec::new(),
             machines: Vec::new(),
+            boot_id: String::new(),
+            monotonic: None,
+            recorder: String::new(),
         }
     }
 }

@@ -6,8 +6,10 @@
 //!
 //! Invariant: no content makes the reader fail, or use more memory than the section has bytes.
 
-use kutrace_format::abi::programs::{KIND_WORDS, LOST_AT};
-use kutrace_format::program::{name_at, Entries, Entry, GRANT_BYTES, HEAD_BYTES};
+use std::collections::HashMap;
+
+use kutrace_format::abi::programs::{KIND_NAMES, KIND_WORDS, LOST_AT};
+use kutrace_format::program::{name_at, Entries, Entry, GRANTS_ALONE, GRANT_BYTES, HEAD_BYTES, WHOLE_AREA};
 
 use super::damage::Damage;
 use crate::line::count;
@@ -18,20 +20,22 @@ use crate::merge::{Merge, When};
 pub struct Program<'a> {
     /// Where its section begins in the file.
     pub offset: usize,
+    /// The number of its attachment: a stream has several sections of each.
+    pub serial: u32,
     /// The process.
     pub tgid: u32,
     /// Its name when it began.
     pub comm: &'a [u8],
     /// How often it was refused memory.
     pub refused: u64,
-    grants: Vec<Grant>,
-    area: &'a [u8],
+    grants: Vec<Grant<'a>>,
+    /// Parts of its area in which names are, and where they begin there.
+    names: Vec<(usize, &'a [u8])>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Grant {
-    offset: usize,
-    bytes: usize,
+struct Grant<'a> {
+    words: &'a [u8],
     tid: u32,
     tsc: u64,
 }
@@ -48,22 +52,37 @@ pub fn parse(offset: usize, payload: &[u8]) -> Result<Program<'_>, &'static str>
     if area.len() as u64 != long(head, 24) {
         return Err("the area of a program has another size than its section says");
     }
-    let mut parts = Vec::new();
-    for grant in grants.chunks_exact(GRANT_BYTES).filter(|grant| int(grant, 12) == KIND_WORDS) {
-        let (offset, bytes) = (int(grant, 0) as usize, int(grant, 4) as usize);
-        if offset.checked_add(bytes).is_none_or(|end| end > area.len()) {
-            return Err("a grant of a program is not in its area");
+    let is_whole = match int(head, 12) {
+        WHOLE_AREA => true,
+        GRANTS_ALONE => false,
+        _ => return Err("the section of a program has another layout"),
+    };
+    let (mut parts, mut names) = (Vec::new(), Vec::new());
+    // A program can make up what a word points to, so its own words may pass for names.
+    names.extend(is_whole.then_some((0, area)));
+    let mut next = 0;
+    for grant in grants.chunks_exact(GRANT_BYTES) {
+        let (address, bytes) = (int(grant, 0) as usize, int(grant, 4) as usize);
+        let from = if is_whole { address } else { next };
+        let part = from.checked_add(bytes).and_then(|end| area.get(from..end));
+        let part = part.ok_or("a grant of a program is not in its area")?;
+        next += bytes;
+        match int(grant, 12) {
+            KIND_WORDS => parts.push(Grant { words: part, tid: int(grant, 8), tsc: long(grant, 24) }),
+            KIND_NAMES if !is_whole => names.push((address, part)),
+            _ => {}
         }
-        parts.push(Grant { offset, bytes, tid: int(grant, 8), tsc: long(grant, 24) });
     }
-    let (tgid, refused) = (int(head, 4), long(head, 16));
-    Ok(Program { offset, tgid, comm: &head[32..48], refused, grants: parts, area })
+    let [serial, tgid] = [0, 4].map(|at| int(head, at));
+    Ok(Program { offset, serial, tgid, comm: &head[32..48], refused: long(head, 16), grants: parts, names })
 }
 
 impl<'a> Program<'a> {
     /// Entries that it could not record, as it says.
     pub fn lost(&self) -> u64 {
-        self.area.get(LOST_AT as usize..).filter(|rest| rest.len() >= 8).map_or(0, |rest| long(rest, 0))
+        let first = self.names.iter().find(|(address, _)| *address == 0);
+        let lost = first.and_then(|(_, part)| part.get(LOST_AT as usize..LOST_AT as usize + 8));
+        lost.map_or(0, |lost| long(lost, 0))
     }
 
     /// What is missing of it, as it says or as the recorder knows: a sentence each.
@@ -82,23 +101,27 @@ impl<'a> Program<'a> {
     }
 
     fn who(&self) -> String {
-        let comm = self.comm.split(|&c| c == 0).next().unwrap_or_default();
-        format!("program {} ({})", self.tgid, comm.escape_ascii())
+        format!("program {} ({})", self.tgid, text(self.comm).escape_ascii())
     }
 
     /// The text of a name of its own.
     pub fn name(&self, number: u32) -> Option<&'a [u8]> {
-        name_at(self.area, number)
+        let at = 8 * number as usize;
+        let (address, part) =
+            self.names.iter().find(|(address, part)| (*address..address + part.len()).contains(&at))?;
+        name_at(part, number - (address / 8) as u32)
     }
 }
 
-/// An entry, its thread, and which of the programs that is of.
+/// An entry, its thread, and which program and which of the sections that is of.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
     /// The thread.
     pub tid: u32,
-    /// The program's place among all.
-    pub program: usize,
+    /// The program's number.
+    pub program: u32,
+    /// The section's place among all.
+    pub section: usize,
     /// What it says.
     pub entry: Entry<'a>,
 }
@@ -114,7 +137,8 @@ impl When for Said<'_> {
 /// The entries of one grant.
 #[derive(Clone, Debug)]
 struct Part<'a> {
-    program: usize,
+    program: u32,
+    section: usize,
     tid: u32,
     entries: Entries<'a>,
 }
@@ -124,7 +148,7 @@ impl<'a> Iterator for Part<'a> {
 
     fn next(&mut self) -> Option<Said<'a>> {
         let entry = self.entries.next()?;
-        Some(Said { tid: self.tid, program: self.program, entry })
+        Some(Said { tid: self.tid, program: self.program, section: self.section, entry })
     }
 }
 
@@ -135,20 +159,23 @@ pub struct Programs<'a> {
     merge: Merge<Part<'a>>,
     next: Option<Said<'a>>,
     last: u64,
+    /// When the recording stopped, or its next file began: blocks may end a little later.
+    stop: u64,
 }
 
 impl<'a> Programs<'a> {
-    /// Those from `first` to `last`, whole TSC.
-    pub fn new(programs: Vec<Program<'a>>, first: u64, last: u64) -> Programs<'a> {
-        let part = |program: usize, grant: &Grant, area: &'a [u8]| Part {
+    /// Those from `first` to `last` of a trace up to `stop`, whole TSC.
+    pub fn new(programs: Vec<Program<'a>>, first: u64, last: u64, stop: u64) -> Programs<'a> {
+        let part = |section: usize, program: u32, grant: &Grant<'a>| Part {
             program,
+            section,
             tid: grant.tid,
-            entries: Entries::new(&area[grant.offset..grant.offset + grant.bytes], grant.tsc),
+            entries: Entries::new(grant.words, grant.tsc),
         };
-        let parts =
-            programs.iter().enumerate().flat_map(|(n, p)| p.grants.iter().map(move |grant| part(n, grant, p.area)));
+        let parts = (programs.iter().enumerate())
+            .flat_map(|(n, program)| program.grants.iter().map(move |grant| part(n, program.serial, grant)));
         let merge = Merge::new(parts.collect());
-        let mut all = Programs { programs, merge, next: None, last };
+        let mut all = Programs { programs, merge, next: None, last, stop };
         while all.take().is_some_and(|said| said.entry.tsc < first) {}
         all
     }
@@ -164,22 +191,38 @@ impl<'a> Programs<'a> {
         self.next
     }
 
-    /// The text of a name of a program.
-    pub fn name(&self, program: usize, number: u32) -> Option<&'a [u8]> {
-        self.programs[program].name(number)
+    /// Whether an entry is of the trace only if its CPU has recorded for so long.
+    pub fn is_after_the_stop(&self, entry: &Entry) -> bool {
+        entry.tsc > self.stop
+    }
+
+    /// The text of a name of the program whose section this is.
+    pub fn name(&self, section: usize, number: u32) -> Option<&'a [u8]> {
+        self.programs[section].name(number)
     }
 
     /// What is missing or was wrong, by program, once all was taken.
     pub fn damage(&self) -> Vec<Damage> {
+        // Each section counts from the start on.
+        let last: HashMap<u32, usize> = self.programs.iter().enumerate().map(|(n, p)| (p.serial, n)).collect();
         let mut found = Vec::new();
+        for program in last.into_values().map(|n| &self.programs[n]) {
+            found.extend(program.losses().into_iter().map(|loss| Damage::at(program.offset, loss)));
+        }
+        found.extend(self.faults());
+        found.sort_by_key(|damage| damage.offset);
+        found
+    }
+
+    /// What was wrong, by section, once all was taken.
+    pub fn faults(&self) -> Vec<Damage> {
         let mut counts = vec![(0, 0); self.programs.len()];
         for part in self.merge.streams() {
-            counts[part.program].0 += u64::from(part.entries.strange);
-            counts[part.program].1 += u64::from(part.entries.unfinished);
+            counts[part.section].0 += u64::from(part.entries.strange);
+            counts[part.section].1 += u64::from(part.entries.unfinished);
         }
-        for (n, program) in self.programs.iter().enumerate() {
-            let (strange, unfinished) = counts[n];
-            found.extend(program.losses().into_iter().map(|loss| Damage::at(program.offset, loss)));
+        let mut found = Vec::new();
+        for (program, (strange, unfinished)) in self.programs.iter().zip(counts) {
             let mut say = |count: u64, what: &str| {
                 if count > 0 {
                     found.push(Damage::at(program.offset, format!("{}: {count} {what}", program.who())));
@@ -192,11 +235,16 @@ impl<'a> Programs<'a> {
     }
 }
 
-fn int(bytes: &[u8], at: usize) -> u32 {
+/// What is before the first zero.
+pub(super) fn text(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&c| c == 0).next().unwrap_or_default()
+}
+
+pub(super) fn int(bytes: &[u8], at: usize) -> u32 {
     super::file::stored(bytes, at)
 }
 
-fn long(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from(int(bytes, at)) | u64::from(int(bytes, at + 4)) << 32
 }
 
@@ -230,7 +278,7 @@ mod tests {
     }
 
     fn read(section: &[u8]) -> (Vec<(u64, u32, i64)>, Vec<String>) {
-        let mut all = Programs::new(vec![parse(0, section).unwrap()], START, START + 1000);
+        let mut all = Programs::new(vec![parse(0, section).unwrap()], START, START + 1000, START + 1000);
         let mut said = Vec::new();
         while let Some(next) = all.peek() {
             assert_eq!(next.tid, 8);
@@ -274,6 +322,22 @@ mod tests {
     }
 
     #[test]
+    fn grants_alone_are_known_by_their_places_in_the_area() {
+        let mut section = section(&[word(MARK, 0, 4096) | at(10)]);
+        section[8] = 2;
+        section[12] = GRANTS_ALONE as u8;
+        // Names, far behind the words: they come first here, all 128 bytes.
+        let mut names = vec![0; GRANT_BYTES];
+        names[0..4].copy_from_slice(&(8_u32 * 4096 - 64).to_le_bytes());
+        (names[4], names[12]) = (128, KIND_NAMES as u8);
+        section.splice(HEAD_BYTES..HEAD_BYTES, names);
+        let program = parse(0, &section).unwrap();
+        assert_eq!((program.name(4096), program.name(8), program.lost()), (Some(&b"work"[..]), None, 0));
+        let refused = "byte 0: program 7 (web): was refused memory 2 times".to_owned();
+        assert_eq!(read(&section), (vec![(10, MARK, 0)], vec![refused]));
+    }
+
+    #[test]
     fn who_was_refused_memory_is_told() {
         let mut section = section(&[]);
         section[HEAD_BYTES + GRANT_BYTES] = 0;
@@ -294,9 +358,13 @@ mod tests {
         for len in 0..whole.len() {
             assert!(parse(0, &whole[..len]).is_err(), "{len}");
         }
-        for (byte, fact) in
-            [(8, "grants"), (24, "size"), (HEAD_BYTES + 4, "not in its area"), (HEAD_BYTES + 3, "not in")]
-        {
+        for (byte, fact) in [
+            (8, "grants"),
+            (12, "layout"),
+            (24, "size"),
+            (HEAD_BYTES + 4, "not in its area"),
+            (HEAD_BYTES + 3, "not in"),
+        ] {
             let mut damaged = whole.clone();
             damaged[byte] = 0xff;
             assert!(parse(0, &damaged).is_err_and(|said| said.contains(fact)), "{byte}");

@@ -7,6 +7,7 @@
 use byteorder::{ByteOrder, LittleEndian};
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word;
+use kutrace_format::file::{FLAG_CONTINUES, FLAG_WRAPPED};
 
 use super::block::Block;
 use super::damage::Damage;
@@ -51,6 +52,28 @@ pub enum Item<'a> {
     /// An entry of this event, with its argument words, and if anything was counted the counter byte of its own word
     /// and of each argument word.
     Entry(u16, &'a [u8], &'a [u8]),
+}
+
+/// How the streams of a trace begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// With the trace: a CPU that was quiet then begins its first block later.
+    Start,
+    /// Each with its first block: it continues the file before, which has what was earlier.
+    Continues,
+    /// With the first block that was not overwritten.
+    Wrapped,
+}
+
+impl Opening {
+    /// That of a trace with these flags.
+    pub fn of(flags: u32) -> Opening {
+        match flags {
+            flags if flags & FLAG_WRAPPED != 0 => Opening::Wrapped,
+            flags if flags & FLAG_CONTINUES != 0 => Opening::Continues,
+            _ => Opening::Start,
+        }
+    }
 }
 
 /// The stream of one CPU.
@@ -135,16 +158,15 @@ impl<'a> Iterator for Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// The stream of `cpu` from its blocks, ordered by sequence. `start` is the counter when tracing began; a CPU that
-    /// was quiet then begins its first block later. A wrapped trace begins with the first block there is.
-    pub fn new(cpu: CpuId, blocks: Vec<Block<'a>>, start: u64, wrapped: bool) -> Stream<'a> {
+    /// The stream of `cpu` from its blocks, ordered by sequence. `start` is the counter when tracing began.
+    pub fn new(cpu: CpuId, blocks: Vec<Block<'a>>, start: u64, opening: Opening) -> Stream<'a> {
         let (sequence, begin) = blocks.first().map_or((0, start), |b| (b.sequence, b.begin));
-        let at = match sequence {
-            0 => start.min(begin),
-            _ if wrapped => begin,
+        let at = match (opening, sequence) {
+            (Opening::Start, 0) => start.min(begin),
+            (Opening::Continues, 0) | (Opening::Wrapped, _) => begin,
             _ => start,
         };
-        let gap = sequence != 0 && !wrapped;
+        let gap = sequence != 0 && opening != Opening::Wrapped;
         let blocks = blocks.into_iter().peekable();
         Stream {
             cpu,
@@ -209,12 +231,17 @@ impl<'a> Stream<'a> {
 
     /// The stream of a CPU of which no block can be used: one gap.
     pub fn unknown(cpu: CpuId, start: u64) -> Stream<'a> {
-        Stream { gap: true, ..Stream::new(cpu, Vec::new(), start, false) }
+        Stream { gap: true, ..Stream::new(cpu, Vec::new(), start, Opening::Start) }
     }
 
     /// Counter at which the stream begins.
     pub fn from(&self) -> u64 {
         self.from
+    }
+
+    /// Counter up to which the blocks that were begun go.
+    pub fn until(&self) -> u64 {
+        self.block.map_or(self.at, |block| self.at.max(block.end.wrapping_add(self.ahead)))
     }
 
     /// Counter last returned.
@@ -278,7 +305,7 @@ impl<'a> Stream<'a> {
             if self.now() < self.at {
                 self.went_back();
             }
-            self.at = self.now();
+            self.at = self.at.max(self.now());
             self.last = (number, words.first_chunk().map_or(0, |word| u32::from_le_bytes(*word)));
             return Some(Timed { at: self.at, item: Item::Entry(number, words, counters) });
         }
@@ -327,13 +354,13 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// The time stays where it is until the counter, which was said in full, has caught up with it.
     #[cold]
     fn went_back(&mut self) {
         if !std::mem::replace(&mut self.back, true) {
             let back = self.at - self.now();
             self.report(format!("time goes back by {back} counts on cpu {}; held", self.cpu));
         }
-        self.counter = self.at.wrapping_sub(self.ahead);
     }
 
     /// Continues from the time of the last entry, if the counter is before it: how long the step took nobody knows.

@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use kutrace_format::capability::Unseen;
 
+use super::clock::Clock;
 use super::decode::Counts;
+use super::idle::IdleTime;
 use super::maps::Place;
 use crate::event::names::Names;
 use crate::event::{BlockLine, Event, Meta};
@@ -24,8 +26,18 @@ pub trait Trace: Sync {
     /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
     fn part<'t>(&'t self, cpu: CpuId, range: (Time, Time)) -> Box<dyn Trace + 't>;
 
+    /// The counter that its times are made of, where that is known.
+    fn counter(&self) -> Option<Counter> {
+        None
+    }
+
     /// The sentences of [`Meta::quality`] that speak of no damage: what the recorder itself says is not as asked for.
     fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// How long CPUs were idle, by the kernel's count.
+    fn idle(&self) -> Vec<IdleTime> {
         Vec::new()
     }
 
@@ -36,6 +48,18 @@ pub trait Trace: Sync {
 
     /// Takes what functions are at some of these places: samples there are called after them.
     fn tell(&mut self, _functions: &BTreeMap<Place, String>) {}
+
+    /// Forgets what names functions, of the kernel and of programs: samples are called by their addresses.
+    fn forget_functions(&mut self) {}
+}
+
+/// The processor's counter, of which times are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    /// How.
+    pub clock: Clock,
+    /// Its value when the recording began.
+    pub from: u64,
 }
 
 /// What turns a [`Trace`] into events.

@@ -127,6 +127,11 @@ impl<W: Write> Draw for Writer<'_, W> {
                 let text = format!(",\"name\":\"CPU {cpu} {name}\",\"args\":{{\"value\":{value}}}");
                 self.put('C', (CPUS, cpu.number().into()), at, &text)
             }
+            Item::Value { pid, name, at, value } => {
+                let place = self.place(Track::Thread(pid))?;
+                let text = format!(",\"name\":{},\"args\":{{\"value\":{value}}}", self.name(name));
+                self.put('C', place, at, &text)
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use super::ctf2::{self, Edition, Fields};
 use crate::event::names::{clean_sentence, Names};
 use crate::event::number;
 use crate::raw::name::EventNames;
-use crate::raw::Raw;
+use crate::raw::{self, Raw};
 
 /// Types the fields below are made of. Bytes of text show as text, up to the first zero.
 const TYPES: &str = "\
@@ -113,7 +113,7 @@ fn tsdl(raw: &Raw) -> String {
     let (hz, seconds, counts) = clock(raw);
     let start = format!("freq = {hz}; offset_s = {seconds}; offset = {counts}; ");
     let (context, header) = (fields(PACKET_CONTEXT), fields(PACKET_HEADER));
-    let (uuid, environment) = (uuid(&raw.header.uuid), environment(raw));
+    let (uuid, environment) = (raw::uuid(&raw.header.uuid), environment(raw));
     let mut text = format!(
         "/* CTF 1.8 */\n{TYPES}{CALL}\
 trace {{ major = 1; minor = 8; uuid = \"{uuid}\"; byte_order = le; packet.header := struct {{ {header}}}; }};
@@ -222,11 +222,6 @@ fn fields(fields: &[Field]) -> String {
     fields.iter().map(|field| format!("{}; ", field.text)).collect()
 }
 
-fn uuid(bytes: &[u8; 16]) -> String {
-    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&digits[..4], &digits[4..6], &digits[6..8], &digits[8..10], &digits[10..]].map(<[String]>::concat).join("-")
-}
-
 fn environment(raw: &Raw) -> String {
     let mut text = format!("tracer_name = \"kutrace\"; tracer_major = {}; ", raw.flags() & flag::VERSION);
     described(raw, |key, value| {
@@ -315,10 +310,5 @@ mod tests {
         assert_eq!(arguments(event::SYSCALL), "struct call");
         assert_eq!(arguments(event::IPI), "struct { u16 cpu; u8 vector; u8 unused; }");
         assert_eq!(arguments(event::TASK), "struct { u32 pid; u32 tgid; u16 call; u16 cgroup; text comm[16]; }");
-    }
-
-    #[test]
-    fn a_uuid_is_written_in_its_groups() {
-        assert_eq!(uuid(&std::array::from_fn(|n| n as u8)), "00010203-0405-0607-0809-0a0b0c0d0e0f");
     }
 }

@@ -135,6 +135,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     }
     key("axisLabelX", "Time (sec)".into())?;
     key("axisLabelY", "CPU Number".into())?;
+    if !meta.boot_id.is_empty() {
+        key("bootId", meta.boot_id.as_str().into())?;
+    }
     for (n, some) in parts(meta.cgroups.iter().flat_map(|(pid, path)| pieces(*pid, path))) {
         key(&numbered("cgroups", n), some)?;
     }
@@ -161,6 +164,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
         key("machines", serde_json::to_value(&meta.machines)?)?;
     }
     key("mbit_sec", meta.mbit_sec.into())?;
+    if let Some(ns) = meta.monotonic {
+        key("monotonic", ns.into())?;
+    }
     for (n, some) in parts(meta.processes.iter().map(|(pid, process)| (pid.to_string(), (*process).into()))) {
         key(&numbered("processes", n), some)?;
     }
@@ -171,6 +177,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
         key("quality", Value::Array(Vec::new()))?;
     }
     key("randomid", meta.randomid.into())?;
+    if !meta.recorder.is_empty() {
+        key("recorder", meta.recorder.as_str().into())?;
+    }
     key("shortMulX", 1.into())?;
     key("shortUnitsX", "s".into())?;
     key("thousandsX", 1000.into())?;

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | threads that get and lose CPUs | `sched_switch`, with the state that the wait says |
 //! | wakeups | `sched_waking`; the target is the CPU where the thread ran last |
-//! | system calls | `syscall_entry_NAME`, `syscall_exit_NAME`; of 32-bit programs `compat_syscall_entry_NAME` |
+//! | system calls | `syscall_entry_NAME`, `syscall_exit_NAME`, with LTTng's names; of 32-bit programs `compat_syscall_entry_NAME`, with the kernel's |
 //! | interrupts of devices | `irq_handler_entry`, `irq_handler_exit`; the vector is the number |
 //! | the machine's own interrupts | `x86_irq_vectors_NAME_entry`, `x86_irq_vectors_NAME_exit` |
 //! | softirqs | `irq_softirq_entry`, `irq_softirq_exit` |
@@ -58,6 +58,20 @@ const OWN: [(u32, [&str; 2]); 5] = [
     (CALL_FUNCTION, ["x86_irq_vectors_call_function_entry", "x86_irq_vectors_call_function_exit"]),
     (RESCHEDULE, ["x86_irq_vectors_reschedule_entry", "x86_irq_vectors_reschedule_exit"]),
 ];
+
+/// System calls that LTTng calls otherwise: as the kernel's functions are called.
+const CALLS: [(&str, &str); 7] = [
+    ("stat", "newstat"),
+    ("fstat", "newfstat"),
+    ("lstat", "newlstat"),
+    ("uname", "newuname"),
+    ("sendfile", "sendfile64"),
+    ("umount2", "umount"),
+    ("_sysctl", "sysctl"),
+];
+/// What stands before them.
+const ENTRY: &str = "syscall_entry_";
+const EXIT: &str = "syscall_exit_";
 
 /// What the clock is called.
 const CLOCK: &str = "monotonic";
@@ -169,6 +183,8 @@ impl<'a, S: Write + Seek, F: FnMut(CpuId) -> io::Result<S>> Writer<'a, S, F> {
         }
         let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let text = if name == NameId::EMPTY { "" } else { self.names.get(name.index()).map_or("", String::as_str) };
+        let other = CALLS.iter().find(|(ours, _)| [ENTRY, EXIT].contains(&before) && *ours == text);
+        let text = other.map_or(text, |(_, theirs)| theirs);
         self.classes.push((format!("{before}{}", text.chars().map(word).collect::<String>()), fields));
         let number = (self.classes.len() - 1) as u16;
         self.numbers.insert((before, name), number);
@@ -306,9 +322,7 @@ impl<'a, S: Write + Seek, F: FnMut(CpuId) -> io::Result<S>> Writer<'a, S, F> {
                 self.say("syscall_entry_unknown", none, "", &[]),
                 self.say("syscall_exit_unknown", none, "i64 ret; ", &[]),
             ),
-            work if work.is_call() => {
-                (self.say("syscall_entry_", name, "", &[]), self.say("syscall_exit_", name, "i64 ret; ", &[]))
-            }
+            work if work.is_call() => (self.say(ENTRY, name, "", &[]), self.say(EXIT, name, "i64 ret; ", &[])),
             Work::Trap(_) => {
                 self.untold.faults += 1;
                 return None;
@@ -468,7 +482,7 @@ impl<S: Write + Seek, F: FnMut(CpuId) -> io::Result<S>> Draw for Writer<'_, S, F
                 }
                 self.stream(cpu, at)?.ends.push((at, ends));
             }
-            Item::Instant { .. } => self.untold.points += 1,
+            Item::Instant { .. } | Item::Value { .. } => self.untold.points += 1,
             Item::Runs { cpu, at, pid } => self.switch(cpu, at, pid)?,
             Item::Switch { cpu, at, state, .. } => self.tell(cpu, at, state)?,
             Item::Waking { cpu, at, woken, .. } => {

@@ -9,6 +9,7 @@
 //! | waits, locks, messages of RPCs, requests | slices on tracks below the thread |
 //! | frequency, low-power states | `cpu_frequency`, `cpu_idle` |
 //! | instructions per cycle | a counter of each CPU |
+//! | values of programs | a counter of the process, by name |
 //! | marks, samples, packets, other points | instants |
 //!
 //! Times are nanoseconds since 1970, UTC, and are said to be those of the boot clock too.
@@ -47,6 +48,8 @@ const RET: u64 = 2;
 const ERROR: u64 = 3;
 /// The track of what is to be said about the trace.
 const ABOUT: u64 = 1 << 60;
+/// The first of the tracks of what programs count.
+const COUNTERS: u64 = 2 << 60;
 /// The priority of threads, which a trace does not tell: the usual one.
 const PRIO: i32 = 120;
 
@@ -65,6 +68,8 @@ pub struct Writer<'a, W> {
     described: BTreeSet<u64>,
     bundles: BTreeMap<u32, Vec<FtraceEvent>>,
     flows: u64,
+    /// Tracks of what programs count, by process and name.
+    counters: BTreeMap<(Pid, NameId), u64>,
 }
 
 impl<'a, W: Write> Writer<'a, W> {
@@ -90,6 +95,7 @@ impl<'a, W: Write> Writer<'a, W> {
             described: BTreeSet::new(),
             bundles: BTreeMap::new(),
             flows: 0,
+            counters: BTreeMap::new(),
         };
         writer.head()?;
         Ok(writer)
@@ -150,6 +156,10 @@ impl<W: Write> Draw for Writer<'_, W> {
                 self.ftrace(cpu, at, by, FtraceEvent { sched_waking: waking, ..FtraceEvent::default() })
             }
             Item::Count { cpu, counter, at, value } => self.count(cpu, counter, at, value),
+            Item::Value { pid, name, at, value } => {
+                let event = TrackEvent { counter_value: Some(value), ..event(COUNT, self.counter(pid, name)?) };
+                self.track_event(at, event, InternedData::default())
+            }
         }
     }
 
@@ -211,6 +221,21 @@ impl<W: Write> Writer<'_, W> {
                 self.track_event(at, event, InternedData::default())
             }
         }
+    }
+
+    /// The number of the track of what a thread's program counts by a name, which stands below the process.
+    fn counter(&mut self, pid: Pid, name: NameId) -> io::Result<u64> {
+        let process = self.meta.process_of(pid);
+        let next = COUNTERS | self.counters.len() as u64;
+        let uuid = *self.counters.entry((process, name)).or_insert(next);
+        let parent = 4 << 32 | u64::from(process.number());
+        let process_name = Some(self.program(process).to_string()).filter(|name| !name.is_empty());
+        let descriptor = ProcessDescriptor { pid: Some(process.number() as i32), process_name };
+        self.describe(parent, || TrackDescriptor { process: Some(descriptor), ..TrackDescriptor::default() })?;
+        let (parent_uuid, counter) = (Some(parent), Some(CounterDescriptor::default()));
+        let name = Some(self.text(name).to_string());
+        self.describe(uuid, || TrackDescriptor { name, parent_uuid, counter, ..TrackDescriptor::default() })?;
+        Ok(uuid)
     }
 
     /// A slice or instant of a name of the trace.
@@ -362,6 +387,7 @@ pub(super) fn beside_name(beside: Beside) -> &'static str {
         Beside::Waits => "waits",
         Beside::Locks => "locks",
         Beside::Messages => "messages",
+        Beside::Parts => "parts",
         Beside::Requests => "requests",
     }
 }

@@ -23,6 +23,7 @@ use kutrace_format::capability::Capability;
 
 use crate::event::names::NameId;
 use crate::event::number::Level;
+use crate::event::point::Point;
 use crate::event::what::What as Said;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
@@ -150,6 +151,11 @@ impl Adder {
 
     /// Takes a span.
     pub fn span(&mut self, span: &Span) {
+        if let (Some(Point::Steal), Some(cpu)) = (span.point(), span.cpu) {
+            let share = self.cpus.entry(cpu).or_default();
+            share.stolen += span.dur;
+            share.steals += 1;
+        }
         let (Some(activity), Some(cpu)) = (span.activity(), span.cpu) else {
             self.waits.add(span);
             self.waiting.add(span);

@@ -44,6 +44,8 @@ pub enum Beside {
     Locks,
     /// Messages and queues of RPCs.
     Messages,
+    /// Parts of programs.
+    Parts,
     /// Requests that `why` finds.
     Requests,
 }
@@ -99,6 +101,8 @@ pub enum Item {
     Flow { from: Track, at: Time, to: Track, until: Time, name: NameId },
     /// A CPU has this value from now on.
     Count { cpu: CpuId, counter: Counter, at: Time, value: i64 },
+    /// What a thread's program counts by this name is this much from now on.
+    Value { pid: Pid, name: NameId, at: Time, value: i64 },
 }
 
 /// What no item says.
@@ -445,6 +449,8 @@ impl Tracks {
             (Point::PcUser | Point::PcKernel, _) => {
                 each(Item::Instant { track, at: at.saturating_add(span.dur), name, arg })
             }
+            (Point::ProgramValue, _) => each(Item::Value { pid: span.pid.unwrap_or(Pid::IDLE), name, at, value: arg }),
+            (Point::ProgramBegin | Point::ProgramAsyncBegin, _) => self.lasts(Beside::Parts, span, each),
             _ if span.dur > Time::UNIT => self.lasts(Beside::Messages, span, each),
             _ => {
                 if let (Point::Exit, Some(pid)) = (point, span.thread()) {

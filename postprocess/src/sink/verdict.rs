@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Verdict: whether a raw trace is whole, and whether what it says can be true.
 
+mod idle;
+
 use std::fmt;
 
 use kutrace_format::capability::{Capability, Unseen};
@@ -14,8 +16,9 @@ use crate::raw::damage::NotATrace;
 use crate::source;
 use crate::span::build::Builder;
 use crate::span::check::Check;
-use crate::span::stall;
-use crate::span::Tally;
+use crate::span::{stall, steal};
+use crate::span::{Span, Tally};
+use idle::Comparison;
 
 /// Spans that are checked at a time.
 const WRITTEN_MAX: usize = 1 << 14;
@@ -71,21 +74,28 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     let mut decoder = trace.decoder(&mut names);
     let mut builder = Builder::new(&decoder.meta(), names);
     let (mut contents, mut check) = (Contents::default(), Check::default());
+    let mut idle = Comparison::new(trace.idle());
+    let mut look = |span: &Span| {
+        check.span(span);
+        idle.span(span);
+    };
     while let Some(event) = decoder.next(&mut builder.names) {
         contents.count(&event);
         builder.push(&event);
         if builder.written().len() > WRITTEN_MAX {
-            builder.take().iter().for_each(|span| check.span(span));
+            builder.take().iter().for_each(&mut look);
         }
     }
     let meta = decoder.meta();
     let (spans, tally) = builder.finish(meta.clone());
-    spans.spans.iter().for_each(|span| check.span(span));
+    spans.spans.iter().for_each(&mut look);
     let unseen = meta.unseen();
     let mut found = vec![info(extent(&contents, &meta)), info(contents.text(unseen)), info(shares(&tally, unseen))];
     found.extend(meta.unseen().texts().map(|text| info(format!("cannot show {text}"))));
     found.extend(stall::sentence(tally.stalls, tally.stalled).map(info));
+    found.extend(steal::sentence(tally.steals, tally.stolen).map(info));
     found.extend(meta.counted.iter().cloned().map(info));
+    found.extend(idle.finish(&meta).into_iter().map(info));
     let notes = trace.notes();
     found.extend(meta.quality.iter().cloned().map(|text| {
         let verdict = if notes.contains(&text) { Verdict::Incomplete } else { Verdict::Fail };

@@ -294,6 +294,9 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
         "valueBits" => meta.value_bits = number() as u8,
         "quality" => meta.quality.extend(strings()),
         "counted" => meta.counted.extend(strings()),
+        "bootId" => meta.boot_id = string(),
+        "monotonic" => meta.monotonic = value.as_i64(),
+        "recorder" => meta.recorder = string(),
         "machines" => meta.machines = Vec::deserialize(value).unwrap_or_default(),
         "unseen" => meta.unseen.extend(strings()),
         _ => {}

@@ -115,7 +115,7 @@ pub fn way(kind: Kind, wanted: Stage, tool: &str, file: &str) -> Option<String> 
         Kind::Events => format!("eventtospan {file}"),
         Kind::Tracepoints => format!("ftracetospan {file}"),
         Kind::Perfetto => format!("perfettotospan {file}"),
-        Kind::Perf => format!("perf script --ns --show-lost-events -i {file} | perftospan"),
+        Kind::Perf => format!("perf script --header --ns --show-lost-events -i {file} | perftospan"),
         Kind::TraceCmd => format!("trace-cmd report -t -i {file} | ftracetospan"),
         Kind::Page => format!("htmltospan {file}"),
         _ => String::new(),
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(way(Kind::Spans, Stage::Page, "htmltospan"), "spantohtml t > page.html");
         assert_eq!(
             way(Kind::Perf, Stage::Spans, "spantohtml"),
-            "perf script --ns --show-lost-events -i t | perftospan | spantohtml"
+            "perf script --header --ns --show-lost-events -i t | perftospan | spantohtml"
         );
         assert!(way(Kind::Page, Stage::Raw, "rawtoevent").contains("needs the raw trace"));
         assert_eq!(way(Kind::Text, Stage::Raw, "rawtoevent"), "");

@@ -17,7 +17,7 @@ use flate2::read::ZlibDecoder;
 use prost::Message;
 
 use super::tracepoint::convert::Converter;
-use super::tracepoint::line::Line;
+use super::tracepoint::line::{one_word, state, Line, NANOSECONDS_MAX};
 use crate::event::batch::Batch;
 use crate::event::names::Names;
 use crate::event::{Event, Meta};
@@ -33,8 +33,6 @@ const UNPACKED_MAX: u64 = 1 << 28;
 /// Clocks by the numbers that Perfetto gives them.
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
-/// Nanoseconds in which all of a trace lies: 300 years.
-const LONGEST: u64 = 300 * 366 * 86_400 * 1_000_000_000;
 /// Events that are converted before the first is handed on.
 const AHEAD: usize = 1 << 16;
 /// Events handed on at a time.
@@ -106,6 +104,7 @@ impl Packets {
         read.moments.sort_by_key(|moment| moment.at);
         let mut names = Names::default();
         let mut convert = Converter::new(&mut names);
+        convert.recorder = Some("perfetto");
         for (key, value) in [("# hostname : ", &read.host), ("# os release : ", &read.kernel)] {
             if !value.is_empty() {
                 convert.other(&format!("{key}{value}"), &mut names);
@@ -295,7 +294,7 @@ impl Kept {
         let Some(tid) = number(tid) else { return };
         let thread = self.threads.entry(tid).or_default();
         if thread.0.is_empty() {
-            thread.0 = word(name);
+            thread.0 = one_word(name);
         }
         thread.1 = thread.1.or(number(process));
     }
@@ -321,7 +320,7 @@ impl Kept {
     }
 
     fn keep(&mut self, at: Option<u64>, cpu: u32, event: &[u8]) {
-        match (at.filter(|at| *at < LONGEST), u32::try_from(event.len())) {
+        match (at.filter(|at| *at < NANOSECONDS_MAX), u32::try_from(event.len())) {
             (Some(at), Ok(bytes)) => {
                 self.moments.push(Moment { at, cpu, bytes, from: self.bytes.len() });
                 self.bytes.extend_from_slice(event);
@@ -380,14 +379,9 @@ fn length(input: &mut impl BufRead) -> io::Result<Option<(u64, u64)>> {
     Ok(None)
 }
 
-/// A name as one word.
-fn word(name: &str) -> String {
-    name.trim().replace(char::is_whitespace, "_")
-}
-
 /// An event as a line has it: which it is, and its fields, where this thread runs.
 fn line(happened: Happened, running: Option<u32>) -> (String, String) {
-    let name = |comm: Option<String>| word(&comm.unwrap_or_default());
+    let name = |comm: Option<String>| one_word(&comm.unwrap_or_default());
     let number = |number: Option<i32>| number.unwrap_or(-1);
     let woken = |Woken { comm, pid }| format!("comm={} pid={}", name(comm), number(pid));
     let named = |pid, comm| format!("pid={} oldcomm= newcomm={}", number(pid), name(comm));
@@ -433,18 +427,10 @@ fn line(happened: Happened, running: Option<u32>) -> (String, String) {
                 (_, Some(number), _) => number.to_string(),
                 (.., number) => number.unwrap_or_default().to_string(),
             };
-            let told = |field: message::Field| format!("{}={}", name(field.name.clone()), word(&value(field)));
+            let told = |field: message::Field| format!("{}={}", name(field.name.clone()), one_word(&value(field)));
             let fields: Vec<String> = generic.field.into_iter().map(told).collect();
             return (generic.event_name.unwrap_or_default(), fields.join(" "));
         }
     };
     (event.to_string(), fields)
-}
-
-/// The letter of a thread's state, which it has when it loses its CPU.
-fn state(bits: i64) -> char {
-    [(0x30, 'X'), (4, 'T'), (8, 't'), (2, 'D'), (1, 'S')]
-        .into_iter()
-        .find(|(bit, _)| bits & bit != 0)
-        .map_or('R', |s| s.1)
 }

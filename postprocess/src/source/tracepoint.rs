@@ -6,8 +6,8 @@
 //! depends on the events that were switched on, of which the text says nothing: what is not among all of its lines it
 //! is taken not to tell. Rules that ask for it while events come know the first [`AHEAD`] lines.
 //!
-//! Times are those of the recording's clock, as if it had begun in 1970, so they are the file's own. Invariant: no
-//! content is an error; lines that make no sense are counted.
+//! Times are those of the recording's clock, as if it had begun in 1970, so they are the file's own, unless the head that
+//! perf writes tells the time of day. Invariant: no content is an error; lines that make no sense are counted.
 
 pub mod line;
 pub mod convert;
@@ -28,7 +28,9 @@ const BATCH: usize = 1 << 12;
 /// Whether a text that begins so is one of these.
 pub fn is_text(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start);
-    text.starts_with("# tracer: ") || text.lines().take(80).any(|one| line::read(one).is_some())
+    // Before perf's events there may be a long head.
+    ["# tracer: ", "# ========\n"].iter().any(|first| text.starts_with(first))
+        || text.lines().take(80).any(|one| line::read(one).is_some())
 }
 
 /// Reads the events of such a text.

@@ -61,7 +61,7 @@ impl Default for TracedAbi {
             calls: vec![None; X86.len()],
             foreign: false,
             generic: false,
-            timers: vec![Work::Irq(vector::LOCAL_TIMER as u8)],
+            timers: [vector::LOCAL_TIMER, vector::HYPERV_TIMER].map(|vector| Work::Irq(vector as u8)).into(),
             disks: Vec::new(),
             remote: [IRQ_WORK, CALL_FUNCTION_SINGLE, CALL_FUNCTION, RESCHEDULE]
                 .map(|vector| Work::Irq(vector as u8))

@@ -26,6 +26,23 @@ use crate::time::Time;
 /// Execution spans held back on a CPU at most; a call reaches back no further.
 const HELD_MAX: usize = 256;
 
+/// What the recording of one machine tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recording {
+    /// Whether it tells of the kernel's work on the way out to a program.
+    pub exit_work_told: bool,
+    /// Whether it tells which threads are the kernel's.
+    pub kernel_told: bool,
+    /// Where the time of the first CPU begins.
+    pub first: Option<Time>,
+    /// Up to when events of some CPU are missing, as far as that is known: it begins late, or lost them.
+    pub blind: Time,
+    /// Whether that of another began later, when there were threads that may have run there.
+    pub late: bool,
+    /// Repairs up to then of calls, faults and their returns.
+    pub repaired_calls: u64,
+}
+
 /// Since when a thread on a CPU is known, while it is not known what it was inside of then.
 #[derive(Clone, Debug)]
 pub struct UnsettledStart {
@@ -115,18 +132,23 @@ fn give(span: &mut Span, from: Frame, to: Frame) -> bool {
 }
 
 impl Builder {
-    /// The time of a CPU begins. If it does so later than that of others, in a trace that wrapped, a thread that is on
-    /// no CPU may have run there. Nor were calls missing up to now: they were made there.
+    /// The time of a CPU begins. If it does so later than that of others of its machine, in a trace that wrapped, a thread
+    /// that is on no CPU may have run there. Nor were calls missing up to now: they were made there.
     pub(super) fn begin_cpu(&mut self, from: Time) {
-        let first = *self.first.get_or_insert(from);
-        self.first = Some(first.min(from));
-        if from <= first || !self.sees(Capability::Losses) {
+        let losses = self.sees(Capability::Losses);
+        let recording = self.recording_mut();
+        let first = *recording.first.get_or_insert(from);
+        recording.first = Some(first.min(from));
+        if from <= first || !losses {
             return;
         }
-        self.blind = self.blind.max(from);
-        self.late |=
-            self.threads.list.iter().any(|t| t.place.cpu().is_none() && t.pid != Pid::IDLE && t.last_end.is_some());
-        self.tally.repairs -= std::mem::take(&mut self.repaired_calls);
+        recording.blind = recording.blind.max(from);
+        let repaired = std::mem::take(&mut recording.repaired_calls);
+        let mut threads =
+            self.threads.list.iter().filter(|t| t.pid.machine() as usize == self.machine && t.pid != Pid::IDLE);
+        let late = threads.any(|t| t.place.cpu().is_none() && t.last_end.is_some());
+        self.recording_mut().late |= late;
+        self.tally.repairs -= repaired;
         self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
     }
 

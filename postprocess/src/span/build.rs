@@ -24,7 +24,7 @@ use foldhash::HashMap;
 use kutrace_format::capability::{Capability, Unseen};
 
 use super::abi::TracedAbi;
-use super::begin::Doubt;
+use super::begin::{Doubt, Recording};
 use super::cgroup::infer;
 use super::cpu::{Close, Cpu, Phase};
 use super::flow::Flows;
@@ -54,6 +54,8 @@ pub struct Builder {
     /// What was counted on the way.
     pub tally: Tally,
     unseen: Unseen,
+    /// The same of each of several machines, after its first CPU.
+    unseen_from: Vec<(u32, Unseen)>,
     /// What may begin while something else runs.
     pub(super) nesting: Nesting,
     pub(super) abi: TracedAbi,
@@ -69,21 +71,14 @@ pub struct Builder {
     pub(super) doubts: HashMap<Pid, Doubt>,
     /// CPUs that were offline when the recording began.
     pub(super) offline: BTreeSet<CpuId>,
-    /// Whether the trace tells of the kernel's work on the way out to a program.
-    pub(super) exit_work_told: bool,
-    /// Whether the trace tells which threads are the kernel's.
-    pub(super) kernel_told: bool,
-    /// Where the time of the first CPU begins.
-    pub(super) first: Option<Time>,
-    /// Up to when events of some CPU are missing, as far as that is known: it begins late, or lost them.
-    pub(super) blind: Time,
-    /// Whether that of another began later, when there were threads that may have run there.
-    pub(super) late: bool,
-    /// Repairs up to then of calls, faults and their returns.
-    pub(super) repaired_calls: u64,
+    /// What the recording of each machine tells, one after the other as their CPUs are; and whose event this is.
+    pub(super) machines: Vec<Recording>,
+    pub(super) machine: usize,
     meta: Meta,
     /// The paths of control groups, by id.
     cgroups: BTreeMap<u32, String>,
+    /// What the hosts took, and nobody knows when.
+    pub(super) untold_steal: Time,
     /// How often what has this name happened.
     pub(super) counts: HashMap<NameId, u64>,
     intervals: Vec<Interval>,
@@ -107,11 +102,38 @@ impl Builder {
     /// A builder for events of which `meta` says what it does not show; the intervals in it are where CPUs begin.
     pub fn new(meta: &event::Meta, names: Names) -> Builder {
         let unseen = meta.unseen();
-        let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| !unseen.has(Capability::Losses));
-        let blind = last.unwrap_or(Time::MIN);
-        let (returns, points) = (!unseen.has(Capability::Returns), unseen.has(Capability::KernelFaults));
-        let nesting = Nesting { returns, points, realtime: false };
-        Builder { names, unseen, nesting, intervals: meta.intervals.clone(), blind, ..Builder::default() }
+        let unseen_from: Vec<_> =
+            meta.machines.iter().map(|machine| (machine.first_cpu, Unseen(machine.unseen))).collect();
+        let recording = |machine: usize| {
+            let from = unseen_from.get(machine).map_or(0, |(first_cpu, _)| *first_cpu);
+            let to = unseen_from.get(machine + 1).map_or(u32::MAX, |(first_cpu, _)| *first_cpu);
+            let losses = !unseen_from.get(machine).map_or(unseen, |(_, unseen)| *unseen).has(Capability::Losses);
+            let own = meta.intervals.iter().filter(|i| (from..to).contains(&i.cpu.number()));
+            let last = own.map(|i| i.from).max().filter(|_| losses);
+            Recording { blind: last.unwrap_or(Time::MIN), ..Recording::default() }
+        };
+        let machines = (0..unseen_from.len().max(1)).map(recording).collect();
+        let intervals = meta.intervals.clone();
+        let mut builder = Builder { names, unseen_from, machines, intervals, ..Builder::default() };
+        builder.is_told_by(unseen);
+        builder
+    }
+
+    /// What follows is told by a source that cannot tell this.
+    fn is_told_by(&mut self, unseen: Unseen) {
+        self.unseen = unseen;
+        self.nesting.returns = !unseen.has(Capability::Returns);
+        self.nesting.points = unseen.has(Capability::KernelFaults);
+    }
+
+    /// What the recording tells that the event is from.
+    pub(super) fn recording(&self) -> &Recording {
+        &self.machines[self.machine]
+    }
+
+    /// The same, to change it.
+    pub(super) fn recording_mut(&mut self) -> &mut Recording {
+        &mut self.machines[self.machine]
     }
 
     /// Whether the source of the events can tell this.
@@ -159,17 +181,25 @@ impl Builder {
 
     /// Takes one event.
     pub fn push(&mut self, e: &Event) {
+        let machine = self.unseen_from.partition_point(|(first_cpu, _)| *first_cpu <= e.cpu.number());
+        self.machine = machine.saturating_sub(1);
+        if let Some((_, unseen)) = self.unseen_from.get(self.machine).filter(|_| machine > 0) {
+            self.is_told_by(*unseen);
+        }
         let e = &match self.said(e) {
             Said::Point(Point::ExitWork) => Event { what: Said::Call(Work::ExitWork), dur: Time::ZERO, ..*e },
             Said::Point(Point::ExitWorkReturn) => {
                 Event { what: Said::Return(Work::ExitWork), dur: Time::ZERO, arg: 0, ..*e }
             }
+            Said::Point(Point::GuestEnter) => self.guest_entered(e),
+            Said::Point(Point::GuestExit) => self.guest_left(e),
             what => Event { what, ..*e },
         };
         match e.what {
             Said::Name(kind) => self.name(kind, e),
             Said::Other(_) => self.tally.unknown += 1,
             _ if e.cpu.number() >= CPUS_MAX => self.tally.unknown += 1,
+            Said::Point(point @ (Point::Stolen | Point::StolenReturn)) => self.host_says(e, point),
             _ => self.transition(e),
         }
     }
@@ -179,6 +209,8 @@ impl Builder {
         let before = self.cpus[c].last;
         let t = self.arrive(c, e.ts);
         self.last = self.last.max(t.saturating_add(e.dur));
+        self.given_back(c, t);
+        self.look(c, before, e, t);
         if e.what == Said::Lost {
             return self.lose(c, e, t);
         }
@@ -214,6 +246,7 @@ impl Builder {
         if !self.cpus[c].has_begun() {
             let from = self.intervals.iter().find(|i| i.cpu == e.cpu).map_or(e.ts, |i| i.from.min(e.ts));
             self.begin_cpu(from);
+            self.cpus[c].look.begin(from);
             self.cpus[c].phase = Phase::Traced;
             self.cpus[c].since = from;
             self.cpus[c].thread = self.threads.find(Pid::IDLE, &mut self.names);
@@ -230,7 +263,7 @@ impl Builder {
 
     /// The time at which an event takes effect: its own, unless the CPU's pieces reach further. A folded call that
     /// does was rounded up, and is trimmed.
-    fn arrive(&mut self, c: usize, ts: Time) -> Time {
+    pub(super) fn arrive(&mut self, c: usize, ts: Time) -> Time {
         let cpu = &mut self.cpus[c];
         cpu.last = cpu.last.max(ts);
         if ts >= cpu.since {
@@ -358,9 +391,12 @@ impl Builder {
             number::PID_NAME => self.rename(e),
             number::OPEN_CALL => self.open_call(e),
             number::KERNEL_THREAD => {
-                self.kernel_told = true;
                 let side = if text == "kernel" { Side::Kernel } else { Side::Program };
-                let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
+                let pid = Pid::new(e.arg);
+                if let Some(recording) = self.machines.get_mut(pid.machine() as usize) {
+                    recording.kernel_told = true;
+                }
+                let thread = self.threads.find(pid, &mut self.names);
                 self.set_side(thread, side);
             }
             number::CPU if self.names.text(e.name) == number::CPU_OFFLINE => {
@@ -437,7 +473,7 @@ impl Builder {
     fn describe(&mut self, meta: event::Meta) {
         let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.taken.to_le_bytes()].concat();
         self.meta.randomid = crc32fast::hash(&mark) >> 1;
-        self.meta.value_bits = if self.sees(Capability::Values) { 32 } else { 16 };
+        self.meta.value_bits = if meta.unseen().has(Capability::Values) { 16 } else { 32 };
         self.meta.unseen = meta.unseen().texts().map(String::from).collect();
         self.meta.tracebase = meta.base;
         self.meta.flags = meta.flags;
@@ -445,7 +481,11 @@ impl Builder {
         self.meta.lost = meta.lost;
         self.meta.quality = meta.quality;
         self.meta.counted = meta.counted;
+        self.meta.counted.extend(self.untold_steal());
         self.meta.machines = meta.machines;
+        self.meta.boot_id = meta.boot_id;
+        self.meta.monotonic = meta.monotonic;
+        self.meta.recorder = meta.recorder;
         let counts = std::mem::take(&mut self.counts);
         self.meta.counts = counts.into_iter().map(|(name, n)| (self.names.text(name).to_string(), n)).collect();
         if self.tally.wakeups > 0 {

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use super::begin::UnsettledStart;
 use super::stack::Frame;
 use super::stall::Ticks;
+use super::steal::Look;
 use super::wait::{By, Reason};
 use super::what::Activity;
 use super::Span;
@@ -74,6 +75,8 @@ pub struct Cpu {
     pub low_power: Option<u32>,
     /// What is known of its ticks.
     pub ticks: Ticks,
+    /// What is known since the recorder looked at what its host takes.
+    pub look: Look,
     /// Interrupts sent to it that have not arrived.
     pub ipis: Vec<Ipi>,
     /// What the sender of the last one that arrived was doing.
@@ -167,6 +170,7 @@ impl Cpu {
             throttled: Vec::new(),
             low_power: None,
             ticks: Ticks::default(),
+            look: Look::default(),
             ipis: Vec::new(),
             remote: None,
             folded: None,

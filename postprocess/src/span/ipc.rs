@@ -12,6 +12,12 @@ pub const fn sixteenths(code: u8) -> i64 {
     CODE_MIN[code] + CODE_MIN[code + 1]
 }
 
+/// The same of a class, the two high bits of a code.
+pub const fn sixteenths_of_class(code: u8) -> i64 {
+    let first = (code & 12) as usize;
+    CODE_MIN[first] + CODE_MIN[first + 4]
+}
+
 /// An average of codes by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mean {

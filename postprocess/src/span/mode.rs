@@ -62,8 +62,9 @@ impl Builder {
     /// A thread sleeps, or slept, in nothing that is known. Records tell of the call that a program is in: so it is one
     /// of the kernel, unless they may be among what is missing, or say of the kernel's threads that they are.
     pub(super) fn presume_kernel(&mut self, thread: usize) {
+        let recording = *self.recording();
         let sleeper = &self.threads.list[thread];
-        let missing = !self.sees(Capability::Tasks) || self.tally.gaps > 0 || self.late || self.kernel_told;
+        let missing = !self.sees(Capability::Tasks) || self.tally.gaps > 0 || recording.late || recording.kernel_told;
         let unsure = sleeper.past == Past::Unsure;
         if unsure && !missing && sleeper.stack.iter().all(|f| matches!(f.level(), Level::User | Level::Sched)) {
             self.set_side(thread, Side::Kernel);
@@ -117,7 +118,7 @@ impl Builder {
         let work = self.exit_work();
         // Entry code, where the other is told, unless it began before anything was known. After a sample in the program
         // there was no call: what came in between was an interrupt, the last one.
-        let told = self.exit_work_told && self.cpus[c].begin.is_none();
+        let told = self.recording().exit_work_told && self.cpus[c].begin.is_none();
         let since = match shown_by {
             _ if told => self.end_of_last(c, user, ENTRY),
             ShownBy::SampleInProgram => self.end_of_last(c, user, Time::MAX),

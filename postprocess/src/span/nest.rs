@@ -30,7 +30,7 @@ impl Builder {
             begin.runs(work, depth);
         }
         self.enter(c, level, t);
-        self.exit_work_told |= work == Work::ExitWork;
+        self.recording_mut().exit_work_told |= work == Work::ExitWork;
         if e.dur == Time::ZERO {
             self.cpus[c].stack.push(Frame::call(work, e.arg.into(), e.name));
             return;
@@ -57,6 +57,9 @@ impl Builder {
             }
             None => self.imply_call(c, t, call, e),
         }
+        if call == Work::Guest {
+            self.name_guest(c, e);
+        }
         self.close(c, t, Close::End { ret: e.ret.into(), ipc });
         self.cpus[c].stack.pop();
         self.enter(c, level, t);
@@ -64,6 +67,9 @@ impl Builder {
             Level::Sched => self.sched_left(c, t),
             Level::Syscall => self.settle(c),
             _ => {}
+        }
+        if call == Work::Guest {
+            self.guest_halts(c, e);
         }
         self.arrive_arcs(c, t);
         self.born(c, e, call);
@@ -108,7 +114,7 @@ impl Builder {
     pub(super) fn repair(&mut self, c: usize, what: Said, name: NameId) {
         let Cpu { id: cpu, last: ts, .. } = self.cpus[c];
         self.tally.repairs += 1;
-        self.repaired_calls +=
+        self.recording_mut().repaired_calls +=
             u64::from(what.work().is_some_and(|work| matches!(work.level(), Level::Syscall | Level::Trap)));
         self.tally.first.get_or_insert(Repair { ts, cpu, what, name });
     }

@@ -9,7 +9,7 @@ use super::cpu::{Close, Phase};
 use super::thread::Life;
 use super::wait::Reason;
 use super::what::What;
-use super::Span;
+use super::{Span, NONE};
 use crate::event::point::Point;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
@@ -32,7 +32,7 @@ impl Builder {
         }
         let has_other_end = matches!(
             point,
-            Point::ProgramBegin | Point::ProgramEnd | Point::ProgramAsyncBegin | Point::ProgramAsyncEnd
+            Point::ProgramBegin | Point::ProgramEnd | Point::ProgramAsyncBegin | Point::ProgramAsyncEnd | Point::Steal
         );
         if !has_other_end {
             self.line(c, e, point);
@@ -97,6 +97,11 @@ impl Builder {
     pub(super) fn line(&mut self, c: usize, e: &Event, point: Point) {
         let cpu = &self.cpus[c];
         let thread = &self.threads.list[cpu.thread];
+        // A span has room for a whole value, and for one that is not known, which no event has.
+        let (arg, ret) = match point {
+            Point::ProgramValue => (e.value().max(NONE + 1), 0),
+            _ => (e.arg.into(), e.ret.into()),
+        };
         let line = Span {
             start: e.ts,
             dur: e.dur,
@@ -104,8 +109,8 @@ impl Builder {
             pid: Some(thread.pid),
             rpc: thread.rpc as i32,
             what: What::Point(point),
-            arg: e.arg.into(),
-            ret: e.ret.into(),
+            arg,
+            ret,
             ipc: e.ipc,
             name: e.name,
         };

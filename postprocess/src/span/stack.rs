@@ -10,7 +10,11 @@ use crate::event::work::Work;
 /// Activities deeper than this close those above them; no machine nests so deep.
 pub const DEPTH_MAX: usize = 16;
 /// Interrupts that may arrive inside another: NMI and machine check.
-const UNMASKABLE: [Work; 2] = [Work::Irq(2), Work::Irq(18)];
+pub const UNMASKABLE: [Work; 2] = [Work::Irq(2), Work::Irq(18)];
+
+/// The calls of the page that programs called before there was a vDSO, inside of the fault that this is: `gettimeofday`,
+/// `time` and `getcpu`. They are seen only if seccomp denies them.
+const VSYSCALLS: [Work; 3] = [Work::Syscall(96), Work::Syscall(201), Work::Syscall(309)];
 
 /// One activity on a stack. The one at the bottom is user code, idle, or time of which nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +89,7 @@ impl Nesting {
         match (outer.level(), inner.level()) {
             (_, Level::User) => false,
             (Level::User, _) => true,
+            (Level::Trap, Level::Syscall) => self.returns && VSYSCALLS.contains(&inner),
             (_, Level::Syscall) => false,
             (_, Level::Trap) if self.returns => outer.activity != Activity::Call(inner) || self.points,
             (outer, Level::Trap) => outer == Level::Syscall,

@@ -200,12 +200,12 @@ impl Builder {
         for (from, to) in stalls.into_iter().filter(|stall| stall.1 > start) {
             let (from, to) = (from.clamp(start, end), to.min(end));
             if to > from {
-                self.wait(pid, to, end, why);
-                self.wait(pid, from, to, Reason::Stall);
+                self.wait(pid, (to, end), why, Pid::IDLE);
+                self.wait(pid, (from, to), Reason::Stall, Pid::IDLE);
                 end = from;
             }
         }
-        self.wait(pid, start, end, why);
+        self.wait(pid, (start, end), why, Pid::IDLE);
     }
 }
 

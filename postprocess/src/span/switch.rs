@@ -90,7 +90,7 @@ impl Builder {
     pub(super) fn may_have_run(&mut self, thread: usize, t: Time) {
         let is_lost = |cpu: &Cpu| cpu.has_begun() && cpu.is_lost();
         let losses = self.sees(Capability::Losses);
-        let blind = if self.tally.gaps > 0 && self.cpus.iter().any(is_lost) { t } else { self.blind };
+        let blind = if self.tally.gaps > 0 && self.cpus.iter().any(is_lost) { t } else { self.recording().blind };
         let thread = &mut self.threads.list[thread];
         if thread.pid == Pid::IDLE || thread.place.runs() || !losses {
             return;
@@ -104,7 +104,7 @@ impl Builder {
             thread.stack.truncate(call.map_or(1, |call| call + 1));
             thread.ambiguous = call;
             self.doubts.remove(&thread.pid);
-            self.late = true;
+            self.machines[self.machine].late = true;
         }
         self.tally.pending += u64::from(thread.wakeup.take_if(|wakeup| wakeup.ts < blind).is_some());
     }
@@ -181,7 +181,8 @@ impl Builder {
         let new = &mut self.threads.list[self.cpus[c].thread];
         let preempted =
             new.last_end.filter(|_| !new.place.runs() && new.wakeup.is_none() && new.pid != Pid::IDLE && told);
-        new.waits_for = None;
+        // One that was preempted has not slept since it told what it is about to wait for.
+        new.waits_for.take_if(|_| preempted.is_none());
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
             self.waited_for_cpu(c, start, t, Woken::No);
@@ -205,7 +206,8 @@ impl Builder {
     /// A CPU is known to run this thread, whatever it ran before; what the thread is inside of is not known.
     pub(super) fn place(&mut self, c: usize, pid: Pid, t: Time) {
         if self.cpus[c].is_lost() {
-            self.blind = self.blind.max(t);
+            let recording = self.recording_mut();
+            recording.blind = recording.blind.max(t);
         }
         self.forget(c, t);
         let thread = self.threads.find(pid, &mut self.names);

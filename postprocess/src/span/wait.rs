@@ -59,6 +59,8 @@ reasons! {
     Disk b'd' "wait_disk";
     /// The end of a freeze of its control group.
     Frozen b'f' "wait_frozen";
+    /// Its guest to have something to do: the virtual CPU is halted.
+    Guest b'g' "wait_guest";
     /// To be continued: stopped by a signal.
     Stop b'h' "wait_stopped";
     /// A CPU that was idle: it could run, and the CPU took its time.

@@ -79,7 +79,9 @@ impl Builder {
         woken.wakeup = Some(Wakeup { ts: t, cpu, pid: waker });
         self.perhaps_at_its_end(c, thread, why, t);
         if let Some(start) = asleep_since {
-            self.wait(pid, start, t, why);
+            // The original's waits have no value.
+            let by = if self.sees(Capability::Returns) { waker } else { Pid::IDLE };
+            self.wait(pid, (start, t), why, by);
         }
     }
 
@@ -200,7 +202,7 @@ impl Builder {
         }
         let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
         let Some(frame) = blocked else {
-            let missing = self.tally.gaps > 0 || self.late && sleeper.past == Past::Unsure;
+            let missing = self.tally.gaps > 0 || self.recording().late && sleeper.past == Past::Unsure;
             return Some(Asleep::Out).filter(|_| !missing);
         };
         Some(match frame.work() {
@@ -236,7 +238,8 @@ impl Builder {
         };
         let sleeper = &self.threads.list[sleeper];
         let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
-        let in_doubt = blocked.is_none() && (self.tally.gaps > 0 || self.late && sleeper.past == Past::Unsure);
+        let in_doubt =
+            blocked.is_none() && (self.tally.gaps > 0 || self.recording().late && sleeper.past == Past::Unsure);
         match self.why(c) {
             Reason::Unknown if in_doubt => Reason::Unknown,
             Reason::Unknown => of_sleeper(&self.abi, blocked.copied(), waker),
@@ -277,12 +280,12 @@ impl Builder {
         self.emit(arrived);
     }
 
-    /// Draws what a thread waited for, if it is not too short.
-    pub(super) fn wait(&mut self, pid: Pid, start: Time, end: Time, why: Reason) {
+    /// Draws what a thread waited for, if it is not too short. Nobody wakes one that could run: [`Pid::IDLE`].
+    pub(super) fn wait(&mut self, pid: Pid, (start, end): (Time, Time), why: Reason, waker: Pid) {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
             *self.counts.entry(name).or_default() += 1;
-            self.emit([Span::wait(pid, why, name, (start, end))]);
+            self.emit([Span::wait(pid, (why, waker), name, (start, end))]);
         }
     }
 

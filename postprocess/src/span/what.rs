@@ -80,7 +80,7 @@ pub enum Lock {
 /// Whose time a CPU's time is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// A program's.
+    /// A program's, or a guest's.
     User,
     /// The kernel's.
     Kernel,
@@ -223,7 +223,7 @@ impl Activity {
     #[inline]
     pub const fn share(self) -> Share {
         match self {
-            Activity::User(_) => Share::User,
+            Activity::User(_) | Activity::Call(Work::Guest) => Share::User,
             Activity::Thread(_) | Activity::Call(_) => Share::Kernel,
             Activity::Idle | Activity::IdleExit => Share::Idle,
             Activity::Lost => Share::Lost,
@@ -253,8 +253,9 @@ impl Span {
     }
 
     /// A thread waits, on no CPU.
-    pub fn wait(pid: Pid, reason: Reason, name: NameId, (start, end): (Time, Time)) -> Span {
-        Span { start, dur: end - start, pid: Some(pid), what: What::Wait(reason), name, ..Span::default() }
+    pub fn wait(pid: Pid, (reason, waker): (Reason, Pid), name: NameId, (start, end): (Time, Time)) -> Span {
+        let (what, ret) = (What::Wait(reason), if waker.number() == 0 { 0 } else { waker.into() });
+        Span { start, dur: end - start, pid: Some(pid), what, ret, name, ..Span::default() }
     }
 
     /// The arc of a wakeup, from the waker to the woken thread.

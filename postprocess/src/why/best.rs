@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::exchange::{clients, served, By};
-use super::request::{calls, marks, rpcs, runs, Ask, Request};
+use super::request::{calls, find, marks, runs, Ask, Found, Request};
+use super::rpc::rpcs;
 use super::timeline::{Thread, Timeline};
 use crate::event::number::Level;
 use crate::time::Time;
@@ -32,33 +33,33 @@ const ENOUGH: usize = 20;
 
 /// RPCs, else marks that pair, else of the programs that send and receive the one that does so most; else a program
 /// that begins and ends often, the system call that takes most time if that is much, the program whose processes take
-/// most time from begin to end, the busiest thread. With its requests, less those of the program that records.
+/// most time from begin to end, the busiest thread; not the program that records, unless nothing else runs.
 ///
 /// # Errors
 /// A sentence, if no thread runs in the trace.
-pub fn best(timeline: &Timeline) -> Result<(Ask, Vec<Request>), String> {
-    let rpcs = rpcs(timeline, None);
-    if !rpcs.is_empty() {
-        return Ok((Ask::Rpc(None), rpcs));
+pub fn best(timeline: &Timeline) -> Result<Ask, String> {
+    if !rpcs(timeline, None).requests.is_empty() {
+        return Ok(Ask::Rpc(None));
     }
-    if let Some((label, found)) = marks(timeline).into_iter().max_by_key(|(_, found)| found.len()) {
-        return Ok((Ask::Mark(label), found));
+    let marked = marks(timeline).into_iter().filter(|(_, found)| !found.requests.is_empty());
+    if let Some((label, _)) = marked.max_by_key(|(_, found)| found.requests.len()) {
+        return Ok(Ask::Mark(label));
     }
     let program = |request: &Request| timeline.program(request.pid);
     let often = |all| most(all, program, Vec::len).filter(|(_, found)| found.len() >= ENOUGH);
-    if let Some((program, found)) = often(clients(timeline, By::Descriptor)) {
-        return Ok((Ask::Client(program.to_string()), found));
+    if let Some((program, _)) = often(clients(timeline, By::Descriptor).requests) {
+        return Ok(Ask::Client(program.to_string()));
     }
-    if let Some((program, found)) = often(served(timeline, By::Descriptor)) {
-        return Ok((Ask::Serve(program.to_string()), found));
+    if let Some((program, _)) = often(served(timeline, By::Descriptor).requests) {
+        return Ok(Ask::Serve(program.to_string()));
     }
-    let runs = runs(timeline, |program| !program.starts_with(OURS));
-    if let Some((program, found)) = often(runs.clone()) {
-        return Ok((Ask::Run(program.to_string()), found));
+    let runs = runs(timeline, |program| !program.starts_with(OURS)).requests;
+    if let Some((program, _)) = often(runs.clone()) {
+        return Ok(Ask::Run(program.to_string()));
     }
     let time = |found: &Vec<Request>| found.iter().map(Request::dur).sum::<Time>();
     let much = (timeline.extent.1 - timeline.extent.0) / MUCH;
-    let mut called = calls(timeline, |s| {
+    let (mut called, _) = calls(timeline, |s| {
         let is_call = s.level() == Some(Level::Syscall);
         is_call
             && !IDLING.contains(&timeline.text(s))
@@ -69,17 +70,28 @@ pub fn best(timeline: &Timeline) -> Result<(Ask, Vec<Request>), String> {
         .chunk_by(|a, b| a.0 == b.0)
         .map(|same| (same[0].0, same.iter().map(|(_, request)| *request).collect::<Vec<_>>()));
     let called = called.filter(|(_, found)| found.len() >= ENOUGH && time(found) > much).max_by_key(|(_, f)| time(f));
-    if let Some((name, found)) = called {
-        return Ok((Ask::Call(timeline.spans.names[name].clone()), found));
+    if let Some((name, _)) = called {
+        return Ok(Ask::Call(timeline.spans.names[name].clone()));
     }
-    if let Some((program, found)) = most(runs, program, time) {
-        return Ok((Ask::Run(program.to_string()), found));
+    if let Some((program, _)) = most(runs, program, time) {
+        return Ok(Ask::Run(program.to_string()));
     }
     let busy = |thread: &Thread| thread.runs.iter().map(|run| run.end - run.start).sum::<Time>();
-    let busiest = timeline.threads().max_by_key(|(pid, thread)| (busy(thread), Reverse(*pid)));
+    let is_other = |pid| !timeline.program(pid).starts_with(OURS);
+    let busiest = timeline.threads().max_by_key(|(pid, thread)| (is_other(*pid), busy(thread), Reverse(*pid)));
     let (pid, _) = busiest.ok_or("no requests: no thread runs in the trace")?;
-    let range = Request { pid, start: timeline.extent.0, end: timeline.extent.1 };
-    Ok((Ask::Range(range), vec![range]))
+    Ok(Ask::Range(Request { pid, start: timeline.extent.0, end: timeline.extent.1 }))
+}
+
+/// The requests that are the best to ask for, less those of the program that records, unless nothing else has some.
+///
+/// # Errors
+/// A sentence, if no thread runs in the trace.
+pub fn offered(timeline: &Timeline) -> Result<(Ask, Found), String> {
+    let ask = best(timeline)?;
+    let found = find(timeline, &ask)?;
+    let others = found.clone().of(|pid| !timeline.program(pid).starts_with(OURS));
+    Ok((ask, if others.requests.is_empty() { found } else { others }))
 }
 
 /// The group of most.

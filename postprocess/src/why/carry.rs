@@ -4,18 +4,19 @@
 
 use std::collections::BTreeSet;
 
-use super::best::best;
+use super::best::offered;
 use super::cause::Causes;
 use super::compare;
 use super::path::Part;
-use super::request::Ask;
+use super::request::{Ask, Found};
 use super::sweep::stretches;
 use super::{of_requests, Question, Timeline};
+use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
 use crate::sink::page::requests::CauseText;
 use crate::sink::page::Requests;
 use crate::span::limit::OF_A_PART;
-use crate::span::what::STALLED;
+use crate::span::what::{What, STALLED};
 use crate::span::Spans;
 use crate::time::Time;
 
@@ -23,6 +24,7 @@ use crate::time::Time;
 const STEPS_MAX: usize = 254;
 /// No name of a program has it.
 const HOLE: &str = "\0";
+const STEAL: What = What::Point(Point::Steal);
 
 /// The requests that a trace offers best, with the causes of their time. None if nothing in the trace is a request, and
 /// of spans that were coarsened, which do not say who waited for what.
@@ -32,18 +34,20 @@ pub fn carried(spans: &Spans) -> Option<Requests> {
         return None;
     }
     let timeline = &Timeline::new(spans);
-    let (ask, mut requests) = best(timeline).ok()?;
+    let (ask, Found { asked, mut requests, unfinished }) = offered(timeline).ok()?;
     if matches!(ask, Ask::Range(_)) {
         return None;
     }
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
     let question = Question::default();
     let ranges = compare::ranges(requests.len(), question.slow, &question.normal);
-    let is_apart = || of_requests(timeline, String::new(), &requests, &question).compared?.apart;
+    let is_apart = || of_requests(timeline, &requests, &question).compared?.apart;
     let mut carried = Requests {
-        asked: ask.what(timeline),
+        asked,
+        unfinished: unfinished.len(),
         sides: ranges.map(|(slow, normal)| [slow, normal]),
-        apart: spans.spans.iter().any(|s| s.what() == STALLED) && is_apart().is_some(),
+        rules: compare::rules(timeline, requests.len()),
+        apart: spans.spans.iter().any(|s| matches!(s.what(), STALLED | STEAL)) && is_apart().is_some(),
         ..Requests::default()
     };
     let mut causes = Causes::default();
@@ -93,6 +97,5 @@ fn in_words(causes: &Causes, id: u32, timeline: &Timeline) -> CauseText {
         Some([before, program, after].map(ToString::to_string).to_vec())
     });
     let text = parts.unwrap_or_else(|| vec![whole.clone()]);
-    // Its name is one word.
-    CauseText { kind: format!("{:?}", causes.cause(id).kind).to_lowercase(), text }
+    CauseText { kind: compare::word(causes.cause(id).kind), text }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Causes: what a part of a request's time went into, and who is to blame. Threads of one program are one culprit here.
 
-use crate::event::names::NameId;
+use std::borrow::Cow;
+
 use foldhash::HashMap;
 use serde::Serialize;
 
 use super::timeline::Timeline;
+use crate::event::names::NameId;
+use crate::event::stolen;
 use crate::span::wait::Reason;
 
 /// What a part of a request's time went into. Numbers of names are those of the trace's spans, of programs those of
@@ -16,7 +19,8 @@ pub struct Cause {
     pub kind: Kind,
     /// Whom the request waits for, and whom that one waits for, and so on.
     pub chain: Chain,
-    /// The program that had the CPU, or that sent an interrupt; [`NAMELESS`] for none.
+    /// The program that had the CPU, that sent an interrupt, or that a request was on its way to; [`NAMELESS`] for
+    /// none.
     pub by: NameId,
     /// The name of a call, an interrupt, a wait; [`NAMELESS`] for none.
     pub name: NameId,
@@ -43,8 +47,13 @@ struct Link {
     wait: NameId,
 }
 
+/// What the name of a wait for a lock begins with that a program has given a name.
+const LOCK: char = '~';
+
 /// No name.
 pub const NAMELESS: NameId = NameId(u32::MAX);
+/// The name of the wait for a thread that starts the one which is waited for.
+pub const UNBORN: NameId = NameId(u32::MAX - 1);
 
 /// The kinds of causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -176,22 +185,27 @@ impl Causes {
             Kind::Idle => "waiting for an idle CPU to wake up".to_string(),
             Kind::Quota => "waiting for the CPU quota of the control group".to_string(),
             Kind::Wait => wait(name, text(cause.ended)),
-            Kind::Network => "it was on its way through the network".to_string(),
-            Kind::Resent => "it was on its way through the network, and sent again".to_string(),
-            Kind::Stalled => "the CPU stood still (steal, SMI or emulation)".to_string(),
+            Kind::Network => on_its_way(cause).to_string(),
+            Kind::Resent => format!("{}, and sent again", on_its_way(cause)),
+            Kind::Stalled => match stolen::sentence(name) {
+                Some(instead) => format!("stolen: the host {instead}"),
+                None => "the CPU stood still (steal, SMI or emulation)".to_string(),
+            },
             Kind::Offline => "the CPU was offline".to_string(),
             Kind::Lost => "not known: events were lost".to_string(),
             Kind::Unknown => "not known: not in the trace".to_string(),
         };
-        let chain = self.chain(cause.chain);
+        let (chain, left_out) = self.chain(cause.chain);
         let last = chain.len().saturating_sub(1);
         let links = chain.iter().enumerate().map(|(n, link)| {
+            let more = if n == 0 && left_out > 0 { format!("... {left_out} more ..., ") } else { String::new() };
             let name = if n == last && cause.by == NAMELESS {
                 culprit.unwrap_or(program(link.program))
             } else {
                 program(link.program)
             };
-            format!("{} {name}, ", awaited(text(link.wait)))
+            let waits = if link.wait == UNBORN { Cow::Borrowed("to be started by") } else { awaited(text(link.wait)) };
+            format!("{waits} {name}, {more}")
         });
         match chain.is_empty() {
             true => did,
@@ -199,8 +213,8 @@ impl Causes {
         }
     }
 
-    /// Whom a request waits for, first to last; of many the first and the last two.
-    fn chain(&self, of: Chain) -> Vec<Link> {
+    /// Whom a request waits for, first to last; of many the first and the last two, and how many are left out between.
+    fn chain(&self, of: Chain) -> (Vec<Link>, usize) {
         let mut links = Vec::new();
         let mut at = of;
         while at != Chain::OWN {
@@ -209,16 +223,29 @@ impl Causes {
             at = link.before;
         }
         links.reverse();
-        if links.len() > 3 {
-            links.drain(1..links.len() - 2);
+        let left_out = links.len().saturating_sub(3);
+        if left_out > 0 {
+            links.drain(1..=left_out);
         }
-        links
+        (links, left_out)
     }
 }
 
-/// What a thread waits for, of another.
-fn awaited(name: &str) -> &str {
-    match Reason::named(name) {
+/// Which way something was sent: to the last of those who are waited for, or from there.
+fn on_its_way(cause: &Cause) -> &'static str {
+    match (cause.chain, cause.by) {
+        (Chain::OWN, _) => "a message was on its way through the network",
+        (_, NAMELESS) => "it was on its way from there through the network",
+        _ => "the request was on its way to it through the network",
+    }
+}
+
+/// What a thread waits for, of another; a lock perhaps by the name that its program gave it.
+fn awaited(name: &str) -> Cow<'static, str> {
+    if let Some(lock) = name.strip_prefix(LOCK) {
+        return Cow::Owned(format!("waiting for the lock {lock} of"));
+    }
+    Cow::Borrowed(match Reason::named(name) {
         Reason::Lock => "waiting for a lock of",
         Reason::Pipe => "waiting for a pipe or socket of",
         Reason::Net => "waiting for a message of",
@@ -227,17 +254,24 @@ fn awaited(name: &str) -> &str {
         Reason::Stop => "stopped until a signal of",
         Reason::Trace => "stopped by its tracer",
         Reason::Frozen => "frozen until thawed by",
+        Reason::Guest => "halted, with nothing for its guest to do, until woken by",
         Reason::Task | Reason::Time | Reason::Rcu | Reason::Sched => "waiting for",
         Reason::Unknown | Reason::Other(_) => "waiting for",
         // Who waits for a CPU is another kind of cause.
         Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall => "waiting for",
-    }
+    })
 }
 
 /// What the name of a wait means, and what ended it.
 fn wait(name: &str, ended: &str) -> String {
+    if let Some(lock) = name.strip_prefix(LOCK) {
+        return format!("waiting for the lock {lock}");
+    }
     let (what, by_timer) = match Reason::named(name) {
-        Reason::Disk => ("waiting for the disk", ""),
+        Reason::Disk => (
+            "waiting for the disk",
+            "waiting for the disk until a timer: held back while too much is still to be written",
+        ),
         Reason::Net => (
             "waiting for the network; what happens beyond this machine is not known",
             "waiting for the network until a timer: a packet sent again, held back or delayed",
@@ -248,6 +282,7 @@ fn wait(name: &str, ended: &str) -> String {
         Reason::Task => ("waiting for another task", ""),
         Reason::Memory => ("waiting for memory", ""),
         Reason::Frozen => ("frozen", ""),
+        Reason::Guest => ("halted: its guest had nothing to do", ""),
         Reason::Stop => ("stopped by a signal", ""),
         Reason::Trace => ("stopped by its tracer", ""),
         Reason::Rcu => ("waiting for an RCU grace period", ""),

@@ -20,7 +20,7 @@ const SHOWN: usize = 20;
 /// # Errors
 /// A sentence, if there are no such requests.
 pub fn check(timeline: &Timeline, ask: &Ask) -> Result<Vec<String>, String> {
-    let (_, mut requests) = find(timeline, ask)?;
+    let mut requests = find(timeline, ask)?.requests;
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
     Ok(check_requests(timeline, &requests))
 }

@@ -4,33 +4,38 @@
 //! CPUs that stood still make any request slow, and hide what makes some slow. So which are slow is asked of the rest
 //! of their time first, and only if nothing stands out in that, of all of it.
 
-use crate::event::names::NameId;
-use crate::time::Time;
 use std::ops::Range;
 
 use serde::Serialize;
 
 use super::cause::{Causes, Kind, NAMELESS};
-use super::detail::{self, Detail};
+use super::detail;
+use super::example::{examples, Example};
 use super::request::Request;
-use super::sweep::{sweep_together, Sum};
+use super::sweep::{sweep_together, Blamed, Sum};
 use super::timeline::Timeline;
 use super::Question;
+use crate::event::names::NameId;
+use crate::sink::page::requests::{Pace, Rules};
+use crate::span::wait::Reason;
+use crate::time::Time;
 
-/// Slow requests, at least; fewer than four times as many are not compared.
-pub const FEWEST: usize = 5;
+/// Slow requests, at least, of four times as many or more; of fewer requests it is a quarter.
+const FEWEST: usize = 5;
+/// Fewer requests are not compared.
+const COMPARED_MIN: usize = 4;
 /// Slow ones must take longer than normal ones by this part of those, or nothing stands out.
-pub const EXCESS_MIN: f64 = 0.2;
+const EXCESS_MIN: f64 = 0.2;
+/// By this part where requests are few: the slowest of a few is by chance alone as far from their middle as it likes.
+const EXCESS_MIN_OF_FEW: f64 = 1.0;
 /// And by this time: ticks, softirqs and what programs do now and then by themselves cost any request as much.
 pub const EXCESS_TIME_MIN: Time = Time(20_000);
 /// Or so often that what they take longer is this part of what all would take if they were normal.
 const EXCESS_SHARE_MIN: f64 = 0.1;
 /// A cause counts that makes this part of the excess at least.
 const WORTH: f64 = 0.02;
-/// Requests shown for each cause.
-const SHOWN: usize = 3;
-/// The same work is slower if it is done at less than this part of the usual instructions per cycle.
-const OTHER: f64 = 0.9;
+/// How often a cause occurs is said if it is this many times as often, this many times more, and this often at least.
+const OFTEN: [f64; 3] = [1.5, 1.0, 2.0];
 
 /// What went into each cause, by its number, over some requests.
 #[derive(Clone, Debug, Default)]
@@ -81,11 +86,11 @@ impl Totals {
         self.time.0 as f64 / self.requests.max(1) as f64
     }
 
-    /// Of a cause: time in each request, stretches in each, instructions per cycle, in how many.
+    /// Of a cause: time in each request, stretches in each, at which pace, in how many.
     pub fn of(&self, cause: u32) -> Mean {
         let (sum, requests) = self.by_cause.get(cause as usize).copied().unwrap_or_default();
         let each = |all: i64| all as f64 / self.requests.max(1) as f64;
-        let pace = if sum.time > Time::ZERO { sum.work as f64 / sum.time.0 as f64 / 16.0 } else { 0.0 };
+        let pace = if sum.time > Time::ZERO { sum.work as f64 / sum.time.0 as f64 } else { 0.0 };
         Mean { time: each(sum.time.0), parts: each(sum.parts), pace, requests }
     }
 
@@ -95,7 +100,8 @@ impl Totals {
     }
 }
 
-/// Instructions per cycle in the requests that are looked at, and in those that they are compared with.
+/// The pace in the requests that are looked at, and in those that they are compared with, as the [`Pace`] of a trace
+/// compares them.
 pub type Paces = (f64, f64);
 
 /// A cause in one of several requests.
@@ -105,7 +111,7 @@ pub struct Mean {
     pub time: f64,
     /// Stretches of time of it in each.
     pub parts: f64,
-    /// Instructions per cycle; 0 where they were not counted.
+    /// The pace at which it was done; 0 where nothing was counted.
     pub pace: f64,
     /// In how many it is.
     pub requests: usize,
@@ -116,6 +122,8 @@ pub struct Mean {
 pub struct Compared {
     /// The slow ones.
     pub slow: Side,
+    /// How many were asked for: those that are not beyond the normal ones are left out.
+    pub slow_asked: usize,
     /// The normal ones.
     pub normal: Side,
     /// How much longer a slow one takes than a normal one.
@@ -182,19 +190,6 @@ pub struct Excess {
     pub examples: Vec<Example>,
 }
 
-/// A request to look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Example {
-    /// Its start.
-    pub start: Time,
-    /// How long it took.
-    pub dur: Time,
-    /// Its thread.
-    pub thread: String,
-    /// The address of the page that shows it.
-    pub address: String,
-}
-
 /// A cause of all requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
@@ -212,12 +207,68 @@ pub struct Part {
     pub requests: usize,
 }
 
-/// The slow requests of all, and the normal ones, among those ordered by duration; nothing of too few.
+/// How many of this many requests are to be taken for slow.
+fn slow_asked(count: usize, slow: f64) -> usize {
+    ((count as f64 * slow).ceil() as usize).max(FEWEST.min(count / 4))
+}
+
+/// Whether requests are so few that a quarter of them is fewer than are taken for slow otherwise.
+pub fn are_few(count: usize) -> bool {
+    count < 4 * FEWEST
+}
+
+/// By which part slow ones of this many requests must take longer than normal ones.
+pub fn excess_min(count: usize) -> f64 {
+    if are_few(count) {
+        EXCESS_MIN_OF_FEW
+    } else {
+        EXCESS_MIN
+    }
+}
+
+/// What the page of a trace with this many requests goes by, which compares others.
+pub fn rules(timeline: &Timeline, count: usize) -> Rules {
+    Rules {
+        excess_min: excess_min(count),
+        time_min: EXCESS_TIME_MIN.0,
+        share_min: EXCESS_SHARE_MIN,
+        worth: WORTH,
+        causes: Question::default().top,
+        looked_at: detail::LOOKED_AT,
+        names: detail::NAMES,
+        of_cpus: detail::OF_CPUS.map(word).to_vec(),
+        often: OFTEN,
+        pace: timeline.meter.pace(),
+    }
+}
+
+/// The name of a kind of causes, in one word.
+pub fn word(kind: Kind) -> String {
+    format!("{kind:?}").to_lowercase()
+}
+
+/// The slow requests of all, and the normal ones, among those ordered by duration; nothing of too few. A request that is
+/// normal is not slow.
 pub fn ranges(count: usize, slow: f64, normal: &Range<f64>) -> Option<(Range<usize>, Range<usize>)> {
-    let slow = ((count as f64 * slow).ceil() as usize).max(FEWEST);
+    let slow = slow_asked(count, slow);
     let at = |part: f64| (count as f64 * part).floor() as usize;
     let middle = at(normal.start)..at(normal.end).max(at(normal.start) + 1).min(count);
-    (count >= 4 * FEWEST).then(|| (count.saturating_sub(slow).max(middle.end)..count, middle))
+    (count >= COMPARED_MIN).then(|| (count.saturating_sub(slow).max(middle.end)..count, middle))
+}
+
+/// Whether there is something to compare among this many requests, or too few to try.
+///
+/// # Errors
+/// A sentence, if those that are to count as normal leave none that are slow.
+pub fn comparable(count: usize, question: &Question) -> Result<(), String> {
+    let Range { start, end } = question.normal;
+    match ranges(count, question.slow, &question.normal) {
+        Some((slow, _)) if slow.is_empty() => {
+            let [from, to] = [start, end].map(|part| (part * 1e4).round() / 1e2);
+            Err(format!("nothing is left to compare: of {count} requests none is slower than --normal {from}..{to}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Everything that the comparison needs.
@@ -234,20 +285,21 @@ pub struct Data<'a> {
 }
 
 /// Where the time of all went, and how many causes are left out.
-pub fn parts(data: &Data, causes: &mut Causes, all: &Totals) -> (Vec<Part>, usize) {
+pub fn parts(data: &Data, causes: &Causes, all: &Totals, blamed: &Blamed) -> (Vec<Part>, usize) {
     let mut list: Vec<(u32, Mean)> = all.causes().map(|cause| (cause, all.of(cause))).collect();
     list.sort_by(|a, b| b.1.time.total_cmp(&a.1.time).then(a.0.cmp(&b.0)));
     let left_out = list.len().saturating_sub(data.top);
     list.truncate(data.top);
-    let every: Vec<u32> = (0..data.requests.len() as u32).collect();
-    let details = detail::of(data, causes, &every, &list.iter().map(|(cause, _)| vec![*cause]).collect::<Vec<_>>());
-    let parts = list.iter().zip(details).map(|((cause, mean), detail)| Part {
-        cause: causes.text(*cause, data.timeline, detail.thread.as_deref()),
-        kind: causes.cause(*cause).kind,
-        culprit: culprit(data.timeline, causes, *cause, &detail),
-        time: mean.time,
-        share: mean.time / all.mean().max(1.0),
-        requests: mean.requests,
+    let parts = list.iter().map(|(cause, mean)| {
+        let thread = blamed.alone(*cause).map(|pid| data.timeline.name(pid));
+        Part {
+            cause: causes.text(*cause, data.timeline, thread.as_deref()),
+            kind: causes.cause(*cause).kind,
+            culprit: culprit(data.timeline, causes, *cause, thread),
+            time: mean.time,
+            share: mean.time / all.mean().max(1.0),
+            requests: mean.requests,
+        }
     });
     (parts.collect(), left_out)
 }
@@ -289,6 +341,8 @@ pub fn compare(data: &Data, causes: &mut Causes, question: &Question, still: &[T
 struct Sides {
     slow: Totals,
     normal: Totals,
+    /// Who is to blame in the slow ones.
+    blamed: Blamed,
     /// The numbers of the slow ones, and what each has of each cause.
     slowest: Vec<(u32, Vec<(u32, Time)>)>,
 }
@@ -298,7 +352,12 @@ impl Sides {
     fn new(data: &Data, causes: &mut Causes, question: &Question, without: &[Time]) -> Option<Sides> {
         let order = order(data.requests, without);
         let (slow, normal) = ranges(order.len(), question.slow, &question.normal)?;
-        let mut sides = Sides { slow: Totals::default(), normal: Totals::default(), slowest: Vec::new() };
+        let mut sides = Sides {
+            slow: Totals::default(),
+            normal: Totals::default(),
+            blamed: Blamed::default(),
+            slowest: Vec::new(),
+        };
         for (range, is_slow) in [(normal, false), (slow, true)] {
             let mut numbers = order[range].to_vec();
             numbers.sort_unstable();
@@ -313,12 +372,16 @@ impl Sides {
                 }
             };
             let side = if is_slow { &mut sides.slow } else { &mut sides.normal };
-            sweep_together(data.timeline, causes, &some, Default::default, each, |(its, slowest), numbers| {
+            let done = |(its, slowest): (Totals, Vec<(u32, Vec<_>)>), numbers: &[u32]| {
                 side.add_all(&its, numbers);
                 let known = |(cause, time): (u32, Time)| (numbers[cause as usize], time);
                 let slowest = slowest.into_iter().map(|(n, sums)| (n, sums.into_iter().map(known).collect()));
                 sides.slowest.extend(slowest);
-            });
+            };
+            let blamed = sweep_together(data.timeline, causes, &some, Default::default, each, done);
+            if is_slow {
+                sides.blamed = blamed;
+            }
         }
         Some(sides)
     }
@@ -338,12 +401,20 @@ impl Sides {
     fn compared(&self, data: &Data, causes: &mut Causes, question: &Question) -> Compared {
         let (slow, normal) = (&self.slow, &self.normal);
         let excess = slow.mean() - normal.mean();
-        let mut compared = Compared { slow: slow.side(), normal: normal.side(), excess, ..Compared::default() };
+        let mut compared = Compared {
+            slow: slow.side(),
+            slow_asked: slow_asked(data.requests.len(), question.slow),
+            normal: normal.side(),
+            excess,
+            ..Compared::default()
+        };
         let is_rare = excess * (slow.requests as f64) < EXCESS_SHARE_MIN * normal.mean() * data.requests.len() as f64;
-        if excess < EXCESS_MIN * normal.mean() || (is_rare && excess < question.excess_min.0 as f64) {
+        if excess < excess_min(data.requests.len()) * normal.mean()
+            || (is_rare && excess < question.excess_min.0 as f64)
+        {
             return compared;
         }
-        let mut list = ranked(slow, normal);
+        let mut list = ranked(slow, normal, &data.timeline.meter.pace());
         compared.left_out = list.len().saturating_sub(data.top);
         list.truncate(data.top);
         compared.causes = self.excesses(data, causes, list);
@@ -357,18 +428,19 @@ impl Sides {
         let numbers: Vec<u32> = self.slowest.iter().map(|(number, _)| *number).collect();
         let wanted: Vec<Vec<u32>> = list.iter().map(|(cause, ..)| vec![*cause]).collect();
         let details = detail::of(data, causes, &numbers, &wanted);
-        let excesses = list.into_iter().zip(details).enumerate().map(|(n, ((cause, pace, time), detail))| {
+        let excesses = list.into_iter().zip(details).enumerate().map(|(n, ((cause, pace, time), mut notes))| {
+            let thread = self.blamed.alone(cause).map(|pid| data.timeline.name(pid));
             let (its, usual) = (slow.of(cause), normal.of(cause));
-            let text = causes.text(cause, data.timeline, detail.thread.as_deref());
-            let mut notes = detail.notes.clone();
-            if its.parts >= 1.5 * usual.parts && its.parts >= usual.parts + 1.0 && its.parts >= 2.0 {
+            let text = causes.text(cause, data.timeline, thread.as_deref());
+            let [factor, more, least] = OFTEN;
+            if its.parts >= factor * usual.parts && its.parts >= usual.parts + more && its.parts >= least {
                 notes.insert(0, format!("{:.1} times in each, {:.1} times in a normal one", its.parts, usual.parts));
             }
             Excess {
                 rank: n + 1,
-                cause: at_pace(text, pace),
+                cause: at_pace(text, pace, &data.timeline.meter.pace()),
                 kind: causes.cause(cause).kind,
-                culprit: culprit(data.timeline, causes, cause, &detail),
+                culprit: culprit(data.timeline, causes, cause, thread),
                 time,
                 share: time / (slow.mean() - normal.mean()),
                 in_slow: its.requests,
@@ -383,15 +455,12 @@ impl Sides {
 
 /// Causes with what each adds to the difference between the means of some requests and of those that they are compared
 /// with, most first: by more of it (or less, if they are faster), or by the same done at another pace.
-pub fn ranked(its: &Totals, usual: &Totals) -> Vec<(u32, Option<Paces>, f64)> {
+pub fn ranked(its: &Totals, usual: &Totals, pace: &Pace) -> Vec<(u32, Option<Paces>, f64)> {
     let excess = its.mean() - usual.mean();
     let mut list = Vec::new();
     for cause in 0..its.by_cause.len().max(usual.by_cause.len()) as u32 {
         let (its, usual) = (its.of(cause), usual.of(cause));
-        let pace = its.pace / usual.pace;
-        let counted = its.pace > 0.0 && usual.pace > 0.0;
-        let another = counted && if excess > 0.0 { pace < OTHER } else { pace > 1.0 / OTHER };
-        let by_pace = if another { its.time * (1.0 - pace) } else { 0.0 };
+        let by_pace = pace.longer((its.pace, its.time), (usual.pace, usual.time), excess < 0.0);
         list.push((cause, None, its.time - usual.time - by_pace));
         list.push((cause, Some((its.pace, usual.pace)), by_pace));
     }
@@ -401,18 +470,15 @@ pub fn ranked(its: &Totals, usual: &Totals) -> Vec<(u32, Option<Paces>, f64)> {
 }
 
 /// A cause in words, and at which pace it was done if that is what it is about.
-pub fn at_pace(text: String, paces: Option<Paces>) -> String {
+pub fn at_pace(text: String, paces: Option<Paces>, pace: &Pace) -> String {
     match paces {
-        Some((its, usual)) => {
-            let slower = if its < usual { "slower" } else { "faster" };
-            format!("{text}, {slower}: {its:.2} instructions per cycle, not {usual:.2}")
-        }
+        Some((its, usual)) => format!("{text}, {}", pace.text(its, usual)),
         None => text,
     }
 }
 
-/// Who or what is to blame for a cause, by name.
-pub fn culprit(timeline: &Timeline, causes: &Causes, cause: u32, detail: &Detail) -> String {
+/// Who or what is to blame for a cause, by name: the thread, if it is one alone.
+pub fn culprit(timeline: &Timeline, causes: &Causes, cause: u32, thread: Option<String>) -> String {
     let cause = causes.cause(cause);
     if matches!(cause.kind, Kind::Network | Kind::Resent) {
         return "network".to_string();
@@ -420,30 +486,11 @@ pub fn culprit(timeline: &Timeline, causes: &Causes, cause: u32, detail: &Detail
     let named = |name: NameId| timeline.spans.names.get(name.index()).cloned().unwrap_or_default();
     let program = |id: NameId| timeline.programs.get(id.index()).cloned();
     let waited_for = Some(causes.awaited(cause.chain)).filter(|id| *id != NAMELESS).and_then(program);
-    let thread = detail.thread.clone().filter(|_| cause.by != NAMELESS || waited_for.is_some());
+    let thread = thread.filter(|_| cause.by != NAMELESS || waited_for.is_some());
     let by = program(cause.by).filter(|_| cause.by != NAMELESS);
-    let own = || if cause.ended == NAMELESS { named(cause.name) } else { named(cause.ended) };
+    let own = || match (named(cause.name), named(cause.ended)) {
+        (name, ended) if ended.is_empty() || (&*name, &*ended) == (Reason::Disk.name(), "BH:timer") => name,
+        (_, ended) => ended,
+    };
     thread.or(by).or(waited_for).unwrap_or_else(own)
-}
-
-/// Of the requests with what each has of each cause, those with most of this one.
-pub fn examples(data: &Data, slowest: &[(u32, Vec<(u32, Time)>)], cause: u32) -> Vec<Example> {
-    let time = |sums: &[(u32, Time)]| sums.iter().find(|(its, _)| *its == cause).map(|(_, time)| *time);
-    let of = |(number, sums): &(u32, Vec<(u32, Time)>)| Some((time(sums)?, data.requests[*number as usize]));
-    let mut those: Vec<(Time, Request)> = slowest.iter().filter_map(of).collect();
-    those.sort_by_key(|(time, request)| (std::cmp::Reverse(*time), request.start));
-    those.iter().take(SHOWN).map(|(_, request)| example(data, request)).collect()
-}
-
-/// A request with an address that shows it with a little before and after.
-fn example(data: &Data, request: &Request) -> Example {
-    let margin = request.dur() / 20 + Time::UNIT;
-    let second = |at: Time| format!("{:.8}", at.seconds());
-    let (from, to) = (second(request.start - margin), second(request.end + margin));
-    Example {
-        start: request.start,
-        dur: request.dur(),
-        thread: data.timeline.name(request.pid),
-        address: format!("{}#t={from}..{to}&open=CPU,PID", data.page),
-    }
 }

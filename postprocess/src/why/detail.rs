@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use foldhash::HashMap;
 
-use super::cause::{Causes, Kind};
+use super::cause::{Cause, Causes, Chain, Kind};
 use super::compare::Data;
 use super::path::{path, Part};
 use super::timeline::{end, Timeline};
@@ -14,18 +14,12 @@ use crate::span::what::Share;
 use crate::time::Time;
 
 /// Requests that are looked at, at most.
-const LOOKED_AT: usize = 500;
+pub const LOOKED_AT: usize = 500;
 /// Names shown of several.
-const NAMES: usize = 3;
+pub const NAMES: usize = 3;
 
-/// More of a cause.
-#[derive(Clone, Debug, Default)]
-pub struct Detail {
-    /// The thread to blame, if it is one alone.
-    pub thread: Option<String>,
-    /// Sentences.
-    pub notes: Vec<String>,
-}
+/// Kinds of which it matters on which CPU they happened.
+pub const OF_CPUS: [Kind; 5] = [Kind::Stalled, Kind::Queue, Kind::Idle, Kind::Interrupt, Kind::Offline];
 
 /// What is gathered of a cause.
 #[derive(Debug, Default)]
@@ -34,34 +28,43 @@ struct Gathered<'a> {
     threads: BTreeMap<Pid, Time>,
     cpus: BTreeMap<CpuId, Time>,
     did: BTreeMap<&'a str, Time>,
+    /// In which calls and faults a thread slept.
+    slept: BTreeMap<&'a str, Time>,
     /// While some other CPU was idle.
     beside_idle: Time,
 }
 
-/// Looks at these causes in these requests, by their numbers; at causes of one group together.
-pub fn of(data: &Data, causes: &mut Causes, requests: &[u32], wanted: &[Vec<u32>]) -> Vec<Detail> {
+/// Looks at these causes in these requests, by their numbers, or of many requests in some of them; at causes of one
+/// group together. What there is to say of each group, in sentences.
+pub fn of(data: &Data, causes: &mut Causes, requests: &[u32], wanted: &[Vec<u32>]) -> Vec<Vec<String>> {
     let mut gathered: Vec<Gathered> = wanted.iter().map(|_| Gathered::default()).collect();
     let groups: HashMap<u32, usize> =
         wanted.iter().enumerate().flat_map(|(n, group)| group.iter().map(move |cause| (*cause, n))).collect();
     let step = requests.len().div_ceil(LOOKED_AT).max(1);
     for number in requests.iter().rev().step_by(step) {
-        for part in path(data.timeline, causes, &data.requests[*number as usize]) {
+        let request = &data.requests[*number as usize];
+        for part in path(data.timeline, causes, request) {
             if let Some(group) = groups.get(&part.cause) {
-                gathered[*group].add(data.timeline, causes.cause(part.cause).kind, &part);
+                gathered[*group].add(data.timeline, causes.cause(part.cause), &part, request.pid);
             }
         }
     }
     let kinds = wanted.iter().map(|group| group.first().map_or(Kind::Unknown, |cause| causes.cause(*cause).kind));
-    gathered.iter().zip(kinds).map(|(its, kind)| its.detail(data.timeline, kind)).collect()
+    gathered.iter().zip(kinds).map(|(its, kind)| its.notes(data.timeline, kind)).collect()
 }
 
 impl<'a> Gathered<'a> {
-    fn add(&mut self, timeline: &Timeline<'a>, kind: Kind, part: &Part) {
+    fn add(&mut self, timeline: &Timeline<'a>, cause: &Cause, part: &Part, own: Pid) {
         let dur = part.end - part.start;
         self.time += dur;
         part.culprit.into_iter().for_each(|pid| *self.threads.entry(pid).or_default() += dur);
         part.cpu.into_iter().for_each(|cpu| *self.cpus.entry(cpu).or_default() += dur);
-        if let (Kind::Queue, Some(_), Some(cpu)) = (kind, part.culprit, part.cpu) {
+        // Who sleeps is not in a part that a thread is not to blame for.
+        let sleeper = part.culprit.or((cause.chain == Chain::OWN).then_some(own));
+        if let (Kind::Wait, Some(call)) = (cause.kind, sleeper.and_then(|pid| timeline.slept_in(pid, part.start))) {
+            *self.slept.entry(call).or_default() += dur;
+        }
+        if let (Kind::Queue, Some(_), Some(cpu)) = (cause.kind, part.culprit, part.cpu) {
             for span in timeline.executed(cpu, part.start, part.end) {
                 let time = end(&span).min(part.end) - span.start.max(part.start);
                 let did = if span.is_own_code() { "its own code" } else { timeline.text(&span) };
@@ -71,9 +74,8 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn detail(&self, timeline: &Timeline, kind: Kind) -> Detail {
+    fn notes(&self, timeline: &Timeline, kind: Kind) -> Vec<String> {
         let threads: Vec<String> = most(&self.threads).map(|(pid, _)| timeline.name(*pid)).collect();
-        let thread = Some(threads.clone()).filter(|threads| threads.len() == 1).map(|mut threads| threads.remove(0));
         let mut notes = Vec::new();
         if threads.len() > 1 {
             let more = if threads.len() > NAMES { ", ..." } else { "" };
@@ -86,14 +88,20 @@ impl<'a> Gathered<'a> {
                 self.shares(most(&self.did).map(|(name, time)| (name.to_string(), time)))
             ));
         }
+        if !self.slept.is_empty() {
+            notes.push(format!(
+                "asleep in {}",
+                self.shares(most(&self.slept).map(|(call, time)| (call.to_string(), time)))
+            ));
+        }
         if self.beside_idle * 10 > self.time {
             notes.push(format!("while another CPU was idle {}", self.percent(self.beside_idle)));
         }
-        if matches!(kind, Kind::Stalled | Kind::Queue | Kind::Idle | Kind::Interrupt | Kind::Offline) {
+        if OF_CPUS.contains(&kind) {
             notes.push(self.shares(most(&self.cpus).map(|(cpu, time)| (format!("CPU {cpu}"), time))));
         }
         notes.retain(|note| !note.is_empty());
-        Detail { thread, notes }
+        notes
     }
 
     fn shares(&self, list: impl Iterator<Item = (String, Time)>) -> String {

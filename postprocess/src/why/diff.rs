@@ -15,9 +15,11 @@ use serde::Serialize;
 use super::best::best;
 use super::cause::{Causes, Kind};
 use super::change::{self, Change, Verdict};
-use super::compare::{self, Data, Example, Side, Totals};
-use super::detail::{self, Detail};
-use super::request::{find, Ask, Request};
+use super::compare::{self, Data, Side, Totals};
+use super::detail;
+use super::example::{examples, Example};
+use super::meter::Meter;
+use super::request::{find, Ask, Found, Request};
 use super::sweep::{sweep, Sum};
 use super::timeline::Timeline;
 use crate::time::Time;
@@ -118,7 +120,7 @@ impl Before {
     /// A sentence, if there are none, or too few.
     pub fn new(timeline: &Timeline, question: Question) -> Result<Before, String> {
         let ask = match question.ask {
-            Ask::Best => best(timeline)?.0,
+            Ask::Best => best(timeline)?,
             ask => ask,
         };
         let question = Question { ask, ..question };
@@ -181,7 +183,7 @@ impl Lines {
     fn of(&mut self, timeline: &Timeline, causes: &Causes, cause: u32) -> u32 {
         let text = causes.text(cause, timeline, None);
         *self.numbers.entry(text).or_insert_with_key(|text| {
-            let culprit = compare::culprit(timeline, causes, cause, &Detail::default());
+            let culprit = compare::culprit(timeline, causes, cause, None);
             self.list.push(Line { text: text.clone(), kind: causes.cause(cause).kind, culprit });
             self.list.len() as u32 - 1
         })
@@ -237,11 +239,13 @@ struct Measured {
     durations: Vec<i64>,
     /// What went into which line, of the requests around each percentile.
     around: Vec<Totals>,
+    /// What was counted.
+    meter: Meter,
 }
 
 impl<'a> Asked<'a> {
     fn new(timeline: &'a Timeline<'a>, ask: &Ask) -> Result<Asked<'a>, String> {
-        let (asked, mut requests) = find(timeline, ask)?;
+        let Found { asked, mut requests, .. } = find(timeline, ask)?;
         if requests.len() < change::FEWEST {
             let (count, fewest) = (requests.len(), change::FEWEST);
             return Err(format!("too few requests to compare: {count}, and it takes {fewest}; {asked}"));
@@ -270,7 +274,7 @@ impl<'a> Asked<'a> {
         });
         order.sort_by_key(|&n| self.requests[n as usize].start);
         let durations = order.iter().map(|&n| self.requests[n as usize].dur().0).collect();
-        (Measured { asked: self.asked.clone(), durations, around: totals }, causes, line_of)
+        (Measured { asked: self.asked.clone(), durations, around: totals, meter: self.timeline.meter }, causes, line_of)
     }
 }
 
@@ -294,26 +298,27 @@ struct Around<'a> {
 impl Around<'_> {
     fn through(&self, causes: &mut Causes, before: &Measured, after: &Measured) -> Through {
         let n = change::PERCENTILES.iter().position(|part| *part == self.percentile).unwrap_or_default();
+        // Of what only one of them counted nothing can be said.
+        let pace = Some(after.meter).filter(|meter| *meter == before.meter).unwrap_or_default().pace();
         let (before, after) = (&before.around[n], &after.around[n]);
         let (before_side, after_side) = (before.side(), after.side());
         let excess = after_side.mean - before_side.mean;
-        let mut list = compare::ranked(after, before);
+        let mut list = compare::ranked(after, before, &pace);
         let left_out = list.len().saturating_sub(self.data.top);
         list.truncate(self.data.top);
         let sums = self.sums(causes);
         let numbers: Vec<u32> = sums.iter().map(|(number, _)| *number).collect();
         let wanted: Vec<Vec<u32>> = list.iter().map(|(line, ..)| self.line_of.causes(*line)).collect();
         let details = detail::of(&self.data, causes, &numbers, &wanted);
-        let told = (1..).zip(list).zip(details).map(|((rank, (line, paces, time)), detail)| {
+        let told = (1..).zip(list).zip(details).map(|((rank, (line, paces, time)), mut notes)| {
             let (its, was) = (after.of(line), before.of(line));
             let Line { text, kind, culprit } = &self.lines.list[line as usize];
-            let mut notes = detail.notes;
             if its.parts.max(was.parts) >= 2.0 && (its.parts - was.parts).abs() >= 0.5 * was.parts.max(2.0) {
                 notes.insert(0, format!("{:.1} times in each, {:.1} times before", its.parts, was.parts));
             }
             More {
                 rank,
-                cause: compare::at_pace(text.clone(), paces),
+                cause: compare::at_pace(text.clone(), paces, &pace),
                 kind: *kind,
                 culprit: culprit.clone(),
                 time,
@@ -321,7 +326,7 @@ impl Around<'_> {
                 in_before: was.requests,
                 in_after: its.requests,
                 detail: notes,
-                examples: compare::examples(&self.data, &sums, line),
+                examples: examples(&self.data, &sums, line),
             }
         });
         let causes: Vec<More> = told.collect();

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use kutrace_format::abi::packet::FLOW_DIRECTION;
 
 use super::timeline::{end, Timeline};
-use crate::event::flow::named;
+use crate::event::flow::{named, Named};
 use crate::event::number::Level;
 use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
@@ -20,11 +20,9 @@ use crate::time::Time;
 /// Between two parts of one burst of interrupts this may lie.
 const BETWEEN: Time = Time(100);
 
-/// All packets of flows with data.
+/// All packets of flows with data that were received.
 #[derive(Debug, Default)]
 pub struct Messages {
-    /// By flow and sequence number: when such a packet was sent.
-    sent: BTreeMap<(u32, u32), Sent>,
     /// By CPU: what it received, by time.
     received: HashMap<CpuId, Vec<Received>>,
     /// Which thread has sent on which flow.
@@ -32,20 +30,10 @@ pub struct Messages {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sent {
-    at: Time,
-    bytes: u32,
-    /// The thread that sent it, or the last one that did on its flow.
-    by: Option<Pid>,
-    /// When it was first sent again.
-    again: Option<Time>,
-}
-
-#[derive(Clone, Copy, Debug)]
 struct Received {
     at: Time,
     flow: u32,
-    sequence: u32,
+    message: Option<Message>,
 }
 
 /// A message that has arrived.
@@ -59,19 +47,60 @@ pub struct Message {
     pub again: bool,
 }
 
+/// A packet on its way.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    at: Time,
+    cpu: CpuId,
+    flow: u32,
+    tcp: bool,
+    /// Of TCP the place of its first byte in the flow, else what its data hash to.
+    place: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Time,
+    cpu: CpuId,
+    bytes: u32,
+    /// The thread that sent it, or the last one that did on its flow.
+    by: Option<Pid>,
+    /// When it was first sent again.
+    again: Option<Time>,
+    /// Whether it has been received.
+    arrived: bool,
+}
+
+/// By flow and place: what was sent there, by time.
+type All = BTreeMap<(u32, i64), Vec<Sent>>;
+
+/// By flow of TCP: the place of the last packet. Sequence numbers begin anew after 2^32 bytes, places do not.
+#[derive(Debug, Default)]
+struct Places(HashMap<u32, i64>);
+
+impl Places {
+    fn of(&mut self, flow: u32, sequence: u32) -> i64 {
+        let last = self.0.entry(flow).or_insert(sequence.into());
+        *last += i64::from(sequence.wrapping_sub(*last as u32) as i32);
+        *last
+    }
+}
+
 impl Messages {
     /// Those of a trace.
     pub fn of(timeline: &Timeline) -> Messages {
         let mut all = Messages::default();
-        let mut last: HashMap<u32, Pid> = HashMap::new();
-        let points = timeline.points().filter(|s| s.ret > 0);
-        for s in points {
+        let (mut sent, mut received) = (All::new(), Vec::new());
+        let (mut places, mut last): (_, HashMap<u32, Pid>) = (Places::default(), HashMap::new());
+        for s in timeline.points().filter(|s| s.ret > 0) {
             let (Some(way @ (Point::RxFlow | Point::TxFlow)), Some(cpu)) = (s.point(), s.cpu) else { continue };
             let text = timeline.text(&s);
-            let Some(flow) = named(text).map(|named| named.flow) else { continue };
-            let (at, sequence, bytes) = (s.start, s.arg as u32, s.ret as u32);
+            let Some(Named { flow, tcp, .. }) = named(text) else { continue };
+            let (at, sequence) = (s.start, s.arg as u32);
+            let place = if tcp { places.of(flow, sequence) } else { sequence.into() };
+            let packet = Packet { at, cpu, flow, tcp, place };
             if way == Point::RxFlow {
-                all.received.entry(cpu).or_default().push(Received { at, flow, sequence });
+                received.push(packet);
                 continue;
             }
             let interrupted = timeline.before(cpu, at + Time::UNIT).next().is_some_and(|s| is_interrupt(&s));
@@ -80,15 +109,15 @@ impl Messages {
                 last.insert(flow, pid);
             }
             let by = last.get(&flow).copied();
-            match all.sent.get_mut(&(flow, sequence)).filter(|_| text.starts_with("re")) {
-                Some(first) => {
-                    first.bytes = first.bytes.max(bytes);
-                    first.again = first.again.or(Some(at));
-                }
-                None => drop(all.sent.insert((flow, sequence), Sent { at, bytes, by, again: None })),
-            }
+            send(&mut sent, &packet, s.ret as u32, by, text.starts_with("re"));
         }
-        all.received.values_mut().for_each(|list| list.sort_by_key(|one| one.at));
+        sent.values_mut().for_each(|list| list.sort_by_key(|one| one.at));
+        received.sort_by_key(|packet| packet.at);
+        for packet in received {
+            let message = arrive(&mut sent, &packet, |other| apart(timeline, packet.cpu, other));
+            let Packet { at, flow, .. } = packet;
+            all.received.entry(packet.cpu).or_default().push(Received { at, flow, message });
+        }
         all
     }
 
@@ -101,11 +130,54 @@ impl Messages {
         let since = burst(timeline, arc)?;
         let recent = || before().take_while(move |one| one.at >= since);
         let own = recent().find(|one| self.talks.contains(&(pid, one.flow ^ FLOW_DIRECTION)));
-        let one = own.or_else(|| recent().next())?;
-        let ((flow, first), sent) = self.sent.range(..=(one.flow, one.sequence)).next_back()?;
-        let is_it = *flow == one.flow && one.sequence - first < sent.bytes && sent.at <= one.at;
-        let again = sent.again.is_some_and(|again| again <= one.at);
-        is_it.then_some(Message { sent: sent.at, by: sent.by, again })
+        own.or_else(|| recent().next())?.message
+    }
+}
+
+/// A packet is sent, perhaps again.
+fn send(all: &mut All, packet: &Packet, bytes: u32, by: Option<Pid>, again: bool) {
+    let Packet { at, cpu, .. } = *packet;
+    let list = all.entry((packet.flow, packet.place)).or_default();
+    match list.last_mut().filter(|_| again) {
+        Some(first) => {
+            first.bytes = first.bytes.max(bytes);
+            first.again = first.again.or(Some(at));
+        }
+        None => list.push(Sent { at, cpu, bytes, by, again: None, arrived: false }),
+    }
+}
+
+/// What arrives with a packet: of all that are like it the last one that was sent by then. Where that has arrived
+/// already, it may be the next one, if the clocks of the two CPUs may be wrong by so much.
+fn arrive(all: &mut All, packet: &Packet, apart: impl Fn(CpuId) -> Time) -> Option<Message> {
+    let key = (packet.flow, packet.place);
+    let ((flow, first), list) = all.range_mut(..=key).next_back()?;
+    let (flow, offset) = (*flow, packet.place - *first);
+    if flow != packet.flow || (!packet.tcp && offset > 0) {
+        return None;
+    }
+    let after = list.partition_point(|one| one.at <= packet.at);
+    let next = list.get(after).filter(|next| next.at - packet.at <= apart(next.cpu)).map(|_| after);
+    let last = after.checked_sub(1).filter(|&last| next.is_none() || !list[last].arrived);
+    let one = &mut list[last.or(next)?];
+    if offset >= i64::from(one.bytes) {
+        return None;
+    }
+    one.arrived = true;
+    let again = one.again.is_some_and(|again| again <= packet.at);
+    Some(Message { sent: one.at.min(packet.at), by: one.by, again })
+}
+
+/// By how much the clocks of two CPUs may differ, if that is known; those of one machine do not.
+fn apart(timeline: &Timeline, one: CpuId, other: CpuId) -> Time {
+    let machines = &timeline.spans.meta.machines;
+    let of = |cpu: CpuId| machines.partition_point(|machine| machine.first_cpu <= cpu.number()).checked_sub(1);
+    let within = |n: usize| machines[n].within;
+    match (of(one), of(other)) {
+        (Some(one), Some(other)) if one != other => {
+            within(one).zip(within(other)).map_or(Time::ZERO, |(one, other)| one.saturating_add(other))
+        }
+        _ => Time::ZERO,
     }
 }
 

@@ -94,11 +94,20 @@ pub fn write(timeline: &Timeline, asked: &str, requests: &[Request], out: &mut i
                 call = Some((piece.end, id));
             }
         }
-        let resource = json!({"attributes": [
+        let machine = meta.machines.get(request.pid.machine() as usize);
+        let mut resource = json!({"attributes": [
             {"key": "service.name", "value": {"stringValue": timeline.program(request.pid)}},
-            {"key": "host.name", "value": {"stringValue": meta.host}},
-            {"key": "os.description", "value": {"stringValue": meta.kernel}},
+            {"key": "host.name", "value": {"stringValue": machine.map_or(&meta.host, |machine| &machine.name)}},
         ]});
+        let told = [
+            ("os.description", Some(meta.kernel.as_str()).filter(|_| machine.is_none())),
+            ("kutrace.cgroup", meta.cgroup_of(request.pid)),
+        ];
+        for (key, value) in told.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            if let Some(attributes) = resource["attributes"].as_array_mut() {
+                attributes.push(json!({"key": key, "value": {"stringValue": value}}));
+            }
+        }
         let scoped = json!([{"scope": {"name": "kutrace", "version": env!("CARGO_PKG_VERSION")}, "spans": spans}]);
         writeln!(out, "{}", json!({"resourceSpans": [{"resource": resource, "scopeSpans": scoped}]}))?;
     }
@@ -108,7 +117,7 @@ pub fn write(timeline: &Timeline, asked: &str, requests: &[Request], out: &mut i
 /// The calls and waits of each thread, by start; of those that start together, the call first.
 fn pieces<'a>(timeline: &Timeline<'a>) -> BTreeMap<Pid, Vec<Piece<'a>>> {
     let spans = timeline.spans;
-    let called = calls(timeline, |s| s.work().is_some_and(Work::is_call));
+    let (called, _) = calls(timeline, |s| s.work().is_some_and(Work::is_call));
     let called = called
         .into_iter()
         .map(|(name, r)| (r.pid, Piece { name: &spans.names[name], start: r.start, end: r.end, waits: false }));
@@ -131,17 +140,24 @@ fn told(timeline: &Timeline) -> BTreeMap<Pid, Vec<(Time, Place)>> {
     all
 }
 
-/// The place that a mark names.
+/// The place that a mark names: `trace:ID-PARENT`, or as `kutrace::trace_id` does, by its fields `trace_id` and `span_id`.
 fn place(text: &str) -> Option<Place> {
-    let (trace, parent) = match text.strip_prefix(TRACE)?.split_once('-') {
-        Some((trace, parent)) => (trace, Some(parent)),
-        None => (text.strip_prefix(TRACE)?, None),
+    let (trace, parent) = match text.strip_prefix(TRACE).map(|ids| (ids, ids.split_once('-'))) {
+        Some((_, Some((trace, parent)))) => (trace, Some(parent)),
+        Some((trace, None)) => (trace, None),
+        None => (field(text, "trace_id")?, field(text, "span_id")),
     };
     let is_id = |id: &str, digits: usize| {
         id.len() == digits && id.bytes().all(|c| c.is_ascii_hexdigit()) && id.bytes().any(|c| c != b'0')
     };
     let fits = is_id(trace, 32) && parent.is_none_or(|parent| is_id(parent, 16));
     fits.then(|| (trace.to_ascii_lowercase(), parent.map(str::to_ascii_lowercase)))
+}
+
+/// The value of a field of a mark such as `reply(status=200,path=/index)`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let fields = text.strip_suffix(')')?.split_once('(')?.1.split(',');
+    fields.filter_map(|field| field.split_once('=')).find(|(its, _)| *its == name).map(|(_, value)| value)
 }
 
 /// The id of a trace that has nothing but this request.
@@ -168,7 +184,20 @@ mod tests {
             place(&format!("trace:{}-{parent}", id.to_uppercase())),
             Some((id.to_string(), Some(parent.to_string())))
         );
-        for wrong in ["trace:", "4bf9", "trace:4bf9", "trace:00000000000000000000000000000000", "trace:é"] {
+        let told = (id.to_string(), Some(parent.to_string()));
+        assert_eq!(place(&format!("otel(trace_id={id},span_id={parent})")), Some(told));
+        assert_eq!(place(&format!("reply(status=200,trace_id={id})")), Some((id.to_string(), None)));
+        assert_eq!(place(&format!("otel(trace_id={id},span_id=12)")), None);
+        for wrong in [
+            "otel(trace_id=4bf9)",
+            "otel(trace_id=",
+            "otel()",
+            "trace:",
+            "4bf9",
+            "trace:4bf9",
+            "trace:00000000000000000000000000000000",
+            "trace:é",
+        ] {
             assert_eq!(place(wrong), None, "{wrong}");
         }
         assert_eq!(place(&format!("trace:{id}-12")), None);

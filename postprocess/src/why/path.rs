@@ -8,16 +8,14 @@
 //! Invariant: what the cause is at a moment depends on the thread and the moment alone; so the path of a request is a
 //! piece of the path of any longer stretch of its thread.
 
-use super::cause::{Cause, Causes, Chain, Kind, NAMELESS};
+use super::cause::{Cause, Causes, Chain, Kind, NAMELESS, UNBORN};
 use super::message::Message;
 use super::request::Request;
-use super::timeline::{end, Thread, Timeline};
-use kutrace_format::x86::softirq;
-
+use super::timeline::{end, Thread, Timeline, Unseen};
+use super::waker::{waker, Waker};
 use crate::event::names::NameId;
-use crate::event::number::Level;
+use crate::event::stolen;
 use crate::id::{CpuId, Pid};
-use crate::span::ipc::sixteenths;
 use crate::span::wait::Reason;
 use crate::span::what::{Activity, Share, What};
 use crate::span::Span;
@@ -27,15 +25,6 @@ use crate::time::Time;
 const DEPTH: u32 = 64;
 /// Between two runs this may lie without a wait that says why: shorter ones have no span.
 const SHORT: Time = Time(2 * crate::span::wake::SHORT.0);
-
-/// Between two softirqs of one burst the kernel may look at what else is due for so long.
-const BETWEEN: Time = Time(100);
-/// As arguments of spans.
-const TIMER: i64 = softirq::TIMER as i64;
-const NET_RX: i64 = softirq::NET_RX as i64;
-
-/// The flag of a trace in which instructions per cycle were counted.
-const IPC: u32 = 0x80;
 
 /// A part of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +39,7 @@ pub struct Part {
     pub culprit: Option<Pid>,
     /// Into what it went, by its number.
     pub cause: u32,
-    /// Instructions per cycle in sixteenths, times the time; 0 where they were not counted.
+    /// What [`super::meter`] counted; 0 for nothing.
     pub work: i64,
 }
 
@@ -83,7 +72,7 @@ pub struct Stretch {
 impl Stretch {
     /// From the start of `request` to its end, not divided yet.
     pub fn new(timeline: &Timeline, request: &Request) -> Stretch {
-        let of = Of { pid: request.pid, chain: Chain::OWN, untold: None, till: request.end };
+        let of = Of { pid: request.pid, chain: Chain::OWN, untold: None, till: request.end, asker: None };
         let runs = timeline.thread(request.pid).map_or(&[][..], |thread| &thread.runs);
         let run = runs.partition_point(|run| run.end <= request.start);
         Stretch { of, parts: Vec::new(), run, at: request.start }
@@ -91,9 +80,8 @@ impl Stretch {
 
     /// Divides its time up to `to` or further, so that no part which starts before `to` changes any more.
     pub fn divide(&mut self, timeline: &Timeline, causes: &mut Causes, to: Time) {
-        let counted = timeline.spans.meta.flags & IPC != 0;
         let (mut path, till) =
-            (Path { timeline, causes, parts: &mut self.parts, at: self.at, pace: 0, counted }, self.of.till);
+            (Path { timeline, causes, parts: &mut self.parts, at: self.at, ran: None }, self.of.till);
         let thread = timeline.thread(self.of.pid);
         while path.at < till && path.parts.last().is_none_or(|part| part.start < to) {
             match thread.filter(|thread| self.run < thread.runs.len()) {
@@ -121,6 +109,8 @@ struct Of {
     untold: Option<(NameId, NameId)>,
     /// Until when: to the end of the request, or to when the thread woke who waits for it.
     till: Time,
+    /// Who waits for the thread; none for the request's own.
+    asker: Option<Pid>,
 }
 
 impl Of {
@@ -130,25 +120,14 @@ impl Of {
     }
 }
 
-/// Who ended a wait.
-enum Waker {
-    /// A thread.
-    Thread(Pid),
-    /// A thread that works when a device tells it to: until then it was the device, or a timer of this name.
-    Servant(Pid, NameId),
-    /// An interrupt or softirq of this name, or nobody knows who.
-    Device(NameId),
-}
-
 struct Path<'a> {
     timeline: &'a Timeline<'a>,
     causes: &'a mut Causes,
     parts: &'a mut Vec<Part>,
     /// Up to here the time is divided.
     at: Time,
-    /// Instructions per cycle in sixteenths, while that is known.
-    pace: i64,
-    counted: bool,
+    /// What a CPU does, while that is counted.
+    ran: Option<Span>,
 }
 
 impl Path<'_> {
@@ -158,7 +137,7 @@ impl Path<'_> {
             return;
         }
         let cause = self.causes.id(cause);
-        let work = (end - self.at).0 * self.pace;
+        let work = self.ran.map_or(0, |span| self.timeline.meter.work(self.timeline, &span, self.at, end));
         match self.parts.last_mut().filter(|part| (part.cause, part.cpu, part.culprit) == (cause, cpu, culprit)) {
             Some(part) => (part.end, part.work) = (end, part.work + work),
             None => self.parts.push(Part { start: self.at, end, cpu, culprit, cause, work }),
@@ -210,9 +189,9 @@ impl Path<'_> {
         for span in timeline.executed(cpu, from, to) {
             self.until(span.start.min(to), Cause::UNKNOWN, Some(cpu), None);
             let (cause, culprit) = self.executing(&span, of);
-            self.pace = if self.counted { sixteenths(span.ipc) } else { 0 };
+            self.ran = Some(span);
             self.until(end(&span).min(to), cause, Some(cpu), culprit);
-            self.pace = 0;
+            self.ran = None;
         }
     }
 
@@ -223,12 +202,17 @@ impl Path<'_> {
         match span.activity() {
             Some(Activity::User(_)) => does(Kind::User, NAMELESS),
             Some(Activity::Lost) => (Cause::own(Kind::Lost, NAMELESS), None),
-            Some(Activity::Stalled) => (Cause::own(Kind::Stalled, NAMELESS), None),
+            Some(Activity::Stalled) => (Cause::own(Kind::Stalled, self.stolen(span)), None),
             Some(Activity::Offline) => (Cause::own(Kind::Offline, NAMELESS), None),
             Some(activity) if activity.interrupts() => self.interrupted(span),
             Some(Activity::Call(_)) => does(Kind::Kernel, span.name),
             _ => does(Kind::Kernel, NAMELESS),
         }
+    }
+
+    /// What the host did instead of running a CPU, where that is known.
+    fn stolen(&self, span: &Span) -> NameId {
+        stolen::sentence(self.timeline.text(span)).map_or(NAMELESS, |_| span.name)
     }
 
     /// An interrupt, and who sent it if a thread did.
@@ -242,13 +226,18 @@ impl Path<'_> {
     fn off_cpu(&mut self, thread: &Thread, of: Of, to: Time, cpus: (Option<CpuId>, Option<CpuId>), depth: u32) {
         let timeline = self.timeline;
         let rows = timeline.rows;
+        match timeline.unseen(thread, self.at) {
+            Some(Unseen::Asleep(wait)) => self.asleep(thread, &wait, of, end(&wait).min(to), depth),
+            Some(Unseen::Unborn(by, born)) => self.unborn(by, born, of, to, depth),
+            None => {}
+        }
         let first = thread.waits.partition_point(|&n| rows.end(n) <= self.at);
         for &number in thread.waits[first..].iter().take_while(|&&n| rows.start(n) < to) {
             let wait = timeline.span(number);
             self.untold(of, wait.start.min(to), cpus.1);
             let until = end(&wait).min(to);
             match wait.what() {
-                What::Wait(reason) if reason.could_run() => self.runnable(&wait, of, cpus, until),
+                What::Wait(reason) if reason.could_run() => self.runnable(thread, &wait, of, cpus, until),
                 _ => {
                     let in_it = |last: &Span| if depth == 0 { last.start < of.till } else { end(last) <= of.till };
                     let last = timeline.last_of(number).filter(in_it);
@@ -257,6 +246,16 @@ impl Path<'_> {
             }
         }
         self.untold(of, to, cpus.1);
+    }
+
+    /// The thread is not born yet: it is what the thread does that starts it.
+    fn unborn(&mut self, by: Pid, born: Time, of: Of, to: Time, depth: u32) {
+        let in_order = depth == 0 || born <= of.till;
+        if in_order && depth < DEPTH && of.untold.is_none() {
+            let chain = self.causes.waiting(of.chain, self.timeline.program_id(by), UNBORN);
+            let parent = Of { pid: by, chain, untold: None, till: born, asker: Some(of.pid) };
+            self.follow(parent, born.min(to), depth + 1);
+        }
     }
 
     /// Time off the CPU without a wait.
@@ -273,16 +272,27 @@ impl Path<'_> {
     }
 
     /// The thread could run; whoever has the CPU that it gets next is the cause. Where that is idle though the thread
-    /// competed with others, it was pulled over from the CPU that it had before.
-    fn runnable(&mut self, wait: &Span, of: Of, (last, next): (Option<CpuId>, Option<CpuId>), to: Time) {
+    /// competed with others, it was pulled over from the CPU that it had before. A thread that lost its CPU to another
+    /// stands in line there, as long as that CPU has something to do.
+    fn runnable(
+        &mut self,
+        thread: &Thread,
+        wait: &Span,
+        of: Of,
+        (last, next): (Option<CpuId>, Option<CpuId>),
+        to: Time,
+    ) {
         let own = |kind| Cause { chain: of.chain, ..Cause::own(kind, NAMELESS) };
         let blamed = of.blamed();
         if wait.what() == What::Wait(Reason::Quota) {
             return self.until(to, own(Kind::Quota), None, blamed);
         }
         let Some(cpu) = next.or(last) else { return self.until(to, own(Kind::Queue), None, None) };
-        let (timeline, from) = (self.timeline, self.at);
         let competed = wait.what() == What::Wait(Reason::Cpu);
+        if let Some(last) = last.filter(|last| competed && *last != cpu && self.preempted(thread, wait)) {
+            self.behind(last, of, self.idle_from(last, to));
+        }
+        let (timeline, from) = (self.timeline, self.at);
         for span in timeline.executed(cpu, from, to) {
             self.until(span.start.min(to), own(Kind::Queue), Some(cpu), None);
             match last
@@ -293,6 +303,20 @@ impl Path<'_> {
             }
         }
         self.until(to, own(Kind::Queue), Some(cpu), None);
+    }
+
+    /// Whether a thread had a CPU when it began to wait for one.
+    fn preempted(&self, thread: &Thread, wait: &Span) -> bool {
+        let after = thread.runs.partition_point(|run| run.end < wait.start);
+        let had_one = thread.runs.get(after).is_some_and(|run| run.end == wait.start);
+        had_one && self.timeline.wakeup(thread, wait.start).is_none()
+    }
+
+    /// When a CPU has nothing to do any more; `to`, if not before.
+    fn idle_from(&self, cpu: CpuId, to: Time) -> Time {
+        let is_idle = |span: &Span| span.activity().is_some_and(|a| a.share() == Share::Idle);
+        let idle = self.timeline.executed(cpu, self.at, to).find(is_idle);
+        idle.map_or(to, |span| span.start.clamp(self.at, to))
     }
 
     /// What a CPU did that the thread waited for.
@@ -336,15 +360,19 @@ impl Path<'_> {
         {
             return self.arriving(message, wait, of, to, depth);
         }
-        let mut told = Cause { chain: of.chain, ..Cause::own(Kind::Wait, wait.name) };
-        match arc.map(|arc| self.waker(&arc)) {
+        let name = timeline.lock(thread, wait).filter(|_| wait.what() == What::Wait(Reason::Lock)).unwrap_or(wait.name);
+        let mut told = Cause { chain: of.chain, ..Cause::own(Kind::Wait, name) };
+        match arc.map(|arc| waker(timeline, &arc)) {
             Some(Waker::Thread(pid)) => {
-                let chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), wait.name);
-                self.follow(Of { pid, chain, untold: None, till: over }, to, depth + 1);
+                let chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), name);
+                let asker = Some(of.pid);
+                self.follow(Of { pid, chain, untold: None, till: over, asker }, to, depth + 1);
             }
             Some(Waker::Servant(pid, ended)) => {
-                self.follow(Of { pid, chain: of.chain, untold: Some((wait.name, ended)), till: over }, to, depth + 1);
+                let (untold, asker) = (Some((name, ended)), Some(of.pid));
+                self.follow(Of { pid, chain: of.chain, untold, till: over, asker }, to, depth + 1);
             }
+            Some(Waker::Message(message)) => self.arriving(message, wait, of, to, depth),
             Some(Waker::Device(name)) => {
                 told.ended = if wait.what() == What::Wait(Reason::Time) { NAMELESS } else { name };
                 self.until(to, told, None, blamed);
@@ -353,80 +381,22 @@ impl Path<'_> {
         }
     }
 
-    /// The thread waits for a message: for its sender, and when it is sent for the network.
+    /// The thread waits for a message: for its sender, and when it is sent for the network. What comes from whoever
+    /// waits for the thread is a request on its way to it, and so is what nobody knows the sender of.
     fn arriving(&mut self, message: Message, wait: &Span, of: Of, to: Time, depth: u32) {
+        let program = |pid: Pid| self.timeline.program_id(pid);
+        // Another thread of the one that waits may have sent it.
+        let is_its = |by: Pid, asker: Pid| program(by) == program(asker) && program(by) != program(of.pid);
+        let asks = message.by.is_none_or(|by| of.asker.is_some_and(|asker| by == asker || is_its(by, asker)));
+        let by = of.asker.filter(|_| asks).map_or(NAMELESS, |_| program(of.pid));
         let mut chain = of.chain;
         if let Some(pid) = message.by {
-            chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), wait.name);
-            self.follow(Of { pid, chain, untold: None, till: message.sent }, message.sent.min(to), depth + 1);
+            let sender = self.causes.waiting(of.chain, program(pid), wait.name);
+            let of_sender = Of { pid, chain: sender, untold: None, till: message.sent, asker: Some(of.pid) };
+            self.follow(of_sender, message.sent.min(to), depth + 1);
+            chain = if asks { of.chain } else { sender };
         }
         let kind = if message.again { Kind::Resent } else { Kind::Network };
-        self.until(to, Cause { chain, ..Cause::own(kind, NAMELESS) }, None, None);
-    }
-
-    /// Whose doing a wakeup is.
-    fn waker(&self, arc: &Span) -> Waker {
-        let timeline = self.timeline;
-        let (Some(cpu), by) = (arc.cpu, arc.thread()) else { return Waker::Device(NAMELESS) };
-        let mut before = timeline.before(cpu, arc.start + Time::UNIT).skip_while(|s| s.start > arc.start);
-        let Some(first) = before.next() else { return Waker::Device(NAMELESS) };
-        match first.level() {
-            Some(Level::Irq) => return Waker::Device(first.name),
-            Some(Level::Softirq) => {}
-            _ => return by.filter(|_| first.pid == by).map_or(Waker::Device(NAMELESS), Waker::Thread),
-        }
-        let (mut burst, mut name) = (first, first.name);
-        let is_net = |s: &Span| matches!(s.arg, 2 | 3);
-        let mut before = before.peekable();
-        while let Some(s) = before.next() {
-            let since = burst.start - end(&s);
-            let is_softirq = |s: &Span| s.level() == Some(Level::Softirq);
-            if s.dur <= BETWEEN && !is_softirq(&s) && before.peek().is_some_and(is_softirq) {
-                continue;
-            }
-            let follows = since <= BETWEEN;
-            burst = s;
-            match (s.level(), s.activity()) {
-                (_, Some(Activity::Stalled)) => {}
-                // A timer that sends a packet is why that arrives.
-                (Some(Level::Softirq), _) if follows && is_net(&first) && s.arg == TIMER => name = s.name,
-                (Some(Level::Softirq), _) => {}
-                // It came while the softirq ran.
-                (Some(Level::Irq), _) if before.peek().is_some_and(|b| b.what == first.what && b.arg == first.arg) => {}
-                (Some(Level::Irq), _) if follows => {
-                    let device = timeline.text(&s);
-                    let general = device.contains("timer") || device.contains("ipi") || device.contains("call_func");
-                    let is_told = name != first.name;
-                    return Waker::Device(if general || is_told { name } else { s.name });
-                }
-                // A softirq that follows a call of the thread is that call's doing: a message to this machine.
-                (Some(Level::Syscall), _) if s.pid == by && is_net(&first) && name == first.name => {
-                    return by.map_or(Waker::Device(name), Waker::Thread);
-                }
-                (_, Some(Activity::Thread(_))) if s.pid == by => {
-                    let servant = by.filter(|by| timeline.program(*by).starts_with("ksoftirqd"));
-                    let by_timer = |by| self.raised_by_timer(by, arc.start).filter(|_| is_net(&first));
-                    return servant
-                        .map_or(Waker::Device(name), |by| Waker::Servant(by, by_timer(by).unwrap_or(NAMELESS)));
-                }
-                _ => return Waker::Device(name),
-            }
-        }
-        Waker::Device(name)
-    }
-    /// The softirq of timers, if that raised what a servant was woken for before `at`: packets that a device brings
-    /// would have had their turn in the same burst.
-    fn raised_by_timer(&self, servant: Pid, at: Time) -> Option<NameId> {
-        let thread = self.timeline.thread(servant)?;
-        let woken = self.timeline.woken_before(thread, at)?;
-        let burst = self.timeline.before(woken.cpu?, woken.start + Time::UNIT).skip_while(|s| s.start > woken.start);
-        let is_softirq = |s: &Span| s.level() == Some(Level::Softirq);
-        let burst: Vec<Span> = burst
-            .skip_while(|s| !is_softirq(s) && s.dur <= BETWEEN * 4)
-            .take_while(|s| is_softirq(s) || s.dur <= BETWEEN)
-            .filter(is_softirq)
-            .collect();
-        let timer = burst.iter().find(|s| s.arg == TIMER)?;
-        burst.iter().all(|s| s.arg != NET_RX).then_some(timer.name)
+        self.until(to, Cause { chain, by, ..Cause::own(kind, NAMELESS) }, None, None);
     }
 }

@@ -2,13 +2,14 @@
 //! Requests: which stretches of which threads' time are to be explained.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 
 use foldhash::HashMap;
-use kutrace_format::abi::event::Rpc;
 use serde::Serialize;
 
-use super::best::best;
+use super::best::offered;
 use super::exchange::{clients, of_program, served};
+use super::rpc::rpcs;
 use super::timeline::{end, Timeline};
 use crate::event::names::NameId;
 use crate::event::number::Level;
@@ -42,13 +43,13 @@ pub enum Ask {
     /// Whatever the trace has most to tell of.
     #[default]
     Best,
-    /// An RPC: from its request to its response, in one thread; of this method, if there is one.
+    /// An RPC: from its request to its response, in one process; of this method, if there is one.
     Rpc(Option<String>),
-    /// From the mark `LABEL` of a thread to its next mark `/LABEL`; if there are none, each part of a program called `LABEL`.
+    /// From the mark `LABEL` of a thread to the next mark `/LABEL`; if there are none, each part of a program called `LABEL`.
     Mark(String),
     /// Each instance of a system call or fault.
     Call(String),
-    /// Each process of this name, from its start to its end.
+    /// Each process whose last name is this, from its start to its end.
     Run(String),
     /// A client's: from its send on a descriptor to the next successful receive on it.
     Client(String),
@@ -77,34 +78,63 @@ impl Ask {
     }
 }
 
-/// Finds requests; what they are, in a sentence.
+/// Requests of one sort.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What they are, in a sentence.
+    pub asked: String,
+    /// Those that end in the trace.
+    pub requests: Vec<Request>,
+    /// Those that had begun and not ended when it did, up to there.
+    pub unfinished: Vec<Request>,
+}
+
+impl Found {
+    pub(super) fn new(requests: Vec<Request>, unfinished: Vec<Request>) -> Found {
+        Found { asked: String::new(), requests, unfinished }
+    }
+
+    /// Those of some threads.
+    pub fn of(mut self, is_its: impl Fn(Pid) -> bool) -> Found {
+        for list in [&mut self.requests, &mut self.unfinished] {
+            list.retain(|request| is_its(request.pid));
+        }
+        self
+    }
+}
+
+/// Finds requests.
 ///
 /// # Errors
 /// A sentence, if there are none.
-pub fn find(timeline: &Timeline, ask: &Ask) -> Result<(String, Vec<Request>), String> {
+pub fn find(timeline: &Timeline, ask: &Ask) -> Result<Found, String> {
+    let mut asked = ask.what(timeline);
     let found = match ask {
-        Ask::Best => {
-            let (ask, found) = best(timeline)?;
-            return Ok((ask.what(timeline), found));
-        }
+        Ask::Best => return Ok(offered(timeline)?.1),
         Ask::Rpc(method) => rpcs(timeline, method.as_deref()),
-        Ask::Mark(label) => match (marks(timeline).remove(label), parts(timeline, label)) {
-            (Some(found), _) => found,
-            (None, found) if found.is_empty() => found,
-            (None, found) => return Ok((format!("each part {label}, from its start to its end"), found)),
-        },
+        Ask::Mark(label) => {
+            let (marked, parts) = (marks(timeline).remove(label).unwrap_or_default(), parts(timeline, label));
+            match marked.requests.is_empty() && !(parts.requests.is_empty() && parts.unfinished.is_empty()) {
+                true => {
+                    asked = format!("each part {label}, from its start to its end");
+                    parts
+                }
+                false => marked,
+            }
+        }
         Ask::Call(name) => {
-            calls(timeline, |s| timeline.text(s) == name).into_iter().map(|(_, request)| request).collect()
+            let (ended, open) = calls(timeline, |s| timeline.text(s) == name);
+            Found::new(ended.into_iter().map(|(_, request)| request).collect(), open)
         }
         Ask::Run(program) => runs(timeline, |name| name == program),
         Ask::Client(program) => of_program(|by| clients(timeline, by), timeline, program),
         Ask::Serve(program) => of_program(|by| served(timeline, by), timeline, program),
-        Ask::Range(range) => within(timeline, range),
+        Ask::Range(range) => Found::new(within(timeline, range), Vec::new()),
     };
-    let what = ask.what(timeline);
-    match found.is_empty() {
-        true => Err(format!("no requests: the trace has none of: {what}")),
-        false => Ok((what, found)),
+    match (found.requests.is_empty(), found.unfinished.len()) {
+        (false, _) => Ok(Found { asked, ..found }),
+        (true, 0) => Err(format!("no requests: the trace has none of: {asked}")),
+        (true, open) => Err(format!("no requests: the trace has no end of: {asked}; {open} had begun and not ended")),
     }
 }
 
@@ -115,42 +145,45 @@ fn within(timeline: &Timeline, range: &Request) -> Vec<Request> {
     known.then_some(request).into_iter().collect()
 }
 
-/// From a thread's request to its response of the same RPC; in a trace without responses, to when the thread turns to
-/// no RPC.
-pub fn rpcs(timeline: &Timeline, method: Option<&str>) -> Vec<Request> {
-    let mut open: HashMap<(Pid, u32), Time> = HashMap::default();
-    let mut turned: HashMap<Pid, Time> = HashMap::default();
-    let (mut found, mut left) = (Vec::new(), Vec::new());
-    let is_of = |s: &Span| method.is_none_or(|method| timeline.text(s).split(['.', ':']).any(|part| part == method));
-    for s in timeline.points() {
-        let Some(pid) = s.pid else { continue };
-        let id = Rpc(s.arg as u32).id();
-        match s.point() {
-            Some(Point::RpcRequest) if id != 0 && is_of(&s) => {
-                open.insert((pid, id), s.start);
-                turned.insert(pid, s.start);
-            }
-            Some(Point::RpcRequest) if id != 0 => {}
-            Some(Point::RpcRequest) => {
-                left.extend(turned.remove(&pid).map(|start| Request { pid, start, end: end(&s) }));
-            }
-            Some(Point::RpcResponse) => {
-                found.extend(open.remove(&(pid, id)).map(|start| Request { pid, start, end: end(&s) }));
-            }
-            _ => {}
-        }
+/// What threads have begun and not ended, by what it is called. Another thread of the process ends it, if one alone has
+/// begun it.
+#[derive(Default)]
+pub(super) struct Begun<K>(HashMap<(Pid, K), Vec<(Pid, Time)>>);
+
+impl<K: Copy + Eq + Hash> Begun<K> {
+    pub(super) fn begin(&mut self, timeline: &Timeline, pid: Pid, what: K, at: Time) {
+        let begun = self.0.entry((timeline.spans.meta.process_of(pid), what)).or_default();
+        begun.retain(|(by, _)| *by != pid);
+        begun.push((pid, at));
     }
-    if found.is_empty() {
-        left
-    } else {
-        found
+
+    /// When what a thread ends had begun.
+    pub(super) fn end(&mut self, timeline: &Timeline, pid: Pid, what: K) -> Option<Time> {
+        let begun = self.0.get_mut(&(timeline.spans.meta.process_of(pid), what))?;
+        let own = begun.iter().position(|(by, _)| *by == pid);
+        let which = own.or((begun.len() == 1).then_some(0))?;
+        Some(begun.swap_remove(which).1)
+    }
+
+    /// When a thread had begun what it turns away from.
+    pub(super) fn leave(&mut self, timeline: &Timeline, pid: Pid, what: K) -> Option<Time> {
+        let begun = self.0.get_mut(&(timeline.spans.meta.process_of(pid), what))?;
+        let own = begun.iter().position(|(by, _)| *by == pid)?;
+        Some(begun.swap_remove(own).1)
+    }
+
+    /// What is left, up to the end of the trace.
+    pub(super) fn left(self, timeline: &Timeline) -> impl Iterator<Item = (K, Request)> {
+        let end = timeline.extent.1;
+        let all = self.0.into_iter().flat_map(|((_, what), begun)| begun.into_iter().map(move |one| (what, one)));
+        all.map(move |(what, (pid, start))| (what, Request { pid, start, end }))
     }
 }
 
-/// Pairs of marks by label.
-pub fn marks(timeline: &Timeline) -> BTreeMap<String, Vec<Request>> {
-    let mut open: HashMap<(Pid, &str), Time> = HashMap::default();
-    let mut found: BTreeMap<String, Vec<Request>> = BTreeMap::new();
+/// Marks and what they begin, by label, as the time of the thread with the second mark.
+pub fn marks(timeline: &Timeline) -> BTreeMap<String, Found> {
+    let mut open = Begun::default();
+    let mut found: BTreeMap<String, Found> = BTreeMap::new();
     for s in timeline.points() {
         let (Some(pid), Some(point)) = (s.pid, s.point()) else { continue };
         let label = match point {
@@ -160,26 +193,60 @@ pub fn marks(timeline: &Timeline) -> BTreeMap<String, Vec<Request>> {
         };
         match label.strip_prefix('/') {
             Some(label) => {
-                let pair = open.remove(&(pid, label)).map(|start| Request { pid, start, end: s.start });
-                found.entry(label.to_string()).or_default().extend(pair);
+                let pair = open.end(timeline, pid, label).map(|start| Request { pid, start, end: s.start });
+                found.entry(label.to_string()).or_default().requests.extend(pair);
             }
-            None => drop(open.insert((pid, label), s.start)),
+            None => open.begin(timeline, pid, label, s.start),
         }
     }
-    found.retain(|_, pairs| !pairs.is_empty());
+    for (label, request) in open.left(timeline) {
+        found.entry(label.to_string()).or_default().unfinished.push(request);
+    }
     found
 }
 
-/// The parts of programs that are called so.
-fn parts(timeline: &Timeline, label: &str) -> Vec<Request> {
-    let named = |s: &Span| s.point() == Some(Point::ProgramBegin) && timeline.text(s) == label;
-    let named = timeline.points().filter(named);
-    named.filter_map(|s| Some(Request { pid: s.pid?, start: s.start, end: s.start + s.dur })).collect()
+/// The parts of programs that are called so, whatever their fields say. The poll of a task, `LABEL(task=N)`, begins when
+/// the task could go on, with `LABEL.ready(id=N)`: until then the thread that polls it did something else, or nothing.
+fn parts(timeline: &Timeline, label: &str) -> Found {
+    let ready = ready(timeline, label);
+    let mut polled: HashMap<&str, Time> = HashMap::default();
+    let named = timeline.points().filter(|s| s.point() == Some(Point::ProgramBegin));
+    let request = |s: Span| {
+        let (name, fields) = fields_of(timeline.text(&s));
+        let pid = s.pid.filter(|_| name == label)?;
+        let task = fields.strip_prefix("task=").unwrap_or_default();
+        let before = polled.insert(task, s.start).unwrap_or_default();
+        let is_for_this = |&&(_, until): &&(Time, Time)| before < until && until <= s.start + Time::UNIT;
+        let since = ready.get(task).and_then(|times| times.iter().rfind(is_for_this));
+        Some(Request { pid, start: since.map_or(s.start, |&(from, _)| from.min(s.start)), end: s.start + s.dur })
+    };
+    // One that nothing has ended ends with the trace.
+    let (requests, unfinished) = named.filter_map(request).partition(|request| request.end < timeline.extent.1);
+    Found::new(requests, unfinished)
+}
+
+/// When tasks of this name could go on, by number.
+fn ready<'t>(timeline: &'t Timeline, label: &str) -> HashMap<&'t str, Vec<(Time, Time)>> {
+    let mut found: HashMap<&str, Vec<(Time, Time)>> = HashMap::default();
+    for s in timeline.points().filter(|s| s.point() == Some(Point::ProgramAsyncBegin)) {
+        let (name, fields) = fields_of(timeline.text(&s));
+        if name.strip_suffix(".ready") == Some(label) {
+            let number = fields.strip_prefix("id=").unwrap_or_default();
+            found.entry(number).or_default().push((s.start, s.start + s.dur));
+        }
+    }
+    found
+}
+
+/// The name of a part, and its fields.
+fn fields_of(text: &str) -> (&str, &str) {
+    let fields = text.strip_suffix(')').and_then(|text| text.rsplit_once('('));
+    fields.unwrap_or((text, ""))
 }
 
 /// Each instance of calls and faults, with its name: its pieces, up to the one that returns, or to what the thread does
-/// after it, or to the thread's end.
-pub fn calls(timeline: &Timeline, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Request)> {
+/// after it, or to the thread's end; and those that go on at the end of the trace.
+pub fn calls(timeline: &Timeline, wanted: impl Fn(&Span) -> bool) -> (Vec<(NameId, Request)>, Vec<Request>) {
     let mut open: HashMap<Pid, (Level, NameId, Request)> = HashMap::default();
     let mut found = Vec::new();
     for s in timeline.rows.iter() {
@@ -209,21 +276,29 @@ pub fn calls(timeline: &Timeline, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId
             }
         }
     }
-    found
+    let goes_on = open.into_values().map(|(_, _, request)| Request { end: timeline.extent.1, ..request });
+    (found, goes_on.collect())
 }
 
-/// The time of each thread from its start to its end, of programs that are wanted.
-pub fn runs(timeline: &Timeline, wanted: impl Fn(&str) -> bool) -> Vec<Request> {
-    let mut starts: HashMap<Pid, Time> = HashMap::default();
-    for s in timeline.rows.iter().filter(Span::is_own_code) {
-        let Some(pid) = s.thread() else { continue };
-        if timeline.text(&s).rsplit_once('.').is_some_and(|(name, _)| wanted(name)) {
-            starts.entry(pid).or_insert(s.start);
+/// The time of each process that ends in the trace, from its first moment there, whatever it was called then; of those
+/// whose last name is of a program that is wanted. A process is its first thread: what the others do is told where that
+/// waits for them.
+pub fn runs(timeline: &Timeline, wanted: impl Fn(&str) -> bool) -> Found {
+    let is_wanted = |pid: Pid| {
+        let program = timeline.program(pid);
+        !program.is_empty() && wanted(program)
+    };
+    let is_first = |pid: Pid| {
+        let process = timeline.spans.meta.process_of(pid);
+        process == pid || !is_wanted(process)
+    };
+    let mut found = Found::default();
+    for (pid, thread) in timeline.threads().filter(|(pid, _)| is_wanted(*pid) && is_first(*pid)) {
+        let Some(start) = thread.runs.first().map(|run| run.start) else { continue };
+        match thread.exit {
+            Some(end) => found.requests.extend((end > start).then_some(Request { pid, start, end })),
+            None => found.unfinished.push(Request { pid, start, end: timeline.extent.1 }),
         }
     }
-    let whole = starts.into_iter().filter_map(|(pid, start)| {
-        let end = timeline.thread(pid)?.exit?;
-        (end > start).then_some(Request { pid, start, end })
-    });
-    whole.collect()
+    found
 }

@@ -14,6 +14,7 @@ use super::cause::Causes;
 use super::path::{path, Part, Stretch};
 use super::request::Request;
 use super::timeline::Timeline;
+use crate::id::Pid;
 use crate::time::Time;
 
 /// What went into one cause.
@@ -23,8 +24,57 @@ pub struct Sum {
     pub time: Time,
     /// Stretches of time, one after the other.
     pub parts: i64,
-    /// Instructions per cycle in sixteenths, times the time; 0 where they were not counted.
+    /// What [`super::meter`] counted; 0 for nothing.
     pub work: i64,
+}
+
+/// Whose threads are to blame for a cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Blame {
+    /// Nobody's but the request's own.
+    #[default]
+    Nobody,
+    /// This thread alone.
+    One(Pid),
+    /// Several.
+    Several,
+}
+
+impl Blame {
+    fn and(self, other: Blame) -> Blame {
+        match (self, other) {
+            (Blame::Nobody, its) | (its, Blame::Nobody) => its,
+            (one, other) if one == other => one,
+            _ => Blame::Several,
+        }
+    }
+}
+
+/// Who is to blame for each cause, by its number, over some requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blamed(Vec<Blame>);
+
+impl Blamed {
+    /// The thread that alone is to blame for a cause.
+    pub fn alone(&self, cause: u32) -> Option<Pid> {
+        match self.0.get(cause as usize)? {
+            Blame::One(pid) => Some(*pid),
+            Blame::Nobody | Blame::Several => None,
+        }
+    }
+
+    /// Adds others; each of their causes has another number here.
+    fn add_all(&mut self, others: &Blamed, numbers: &[u32]) {
+        others.0.iter().zip(numbers).for_each(|(blame, cause)| self.add(*cause, *blame));
+    }
+
+    fn add(&mut self, cause: u32, blame: Blame) {
+        let cause = cause as usize;
+        if self.0.len() <= cause {
+            self.0.resize(cause + 1, Blame::Nobody);
+        }
+        self.0[cause] = self.0[cause].and(blame);
+    }
 }
 
 impl AddAssign for Sum {
@@ -50,13 +100,13 @@ const SHARE_MIN: usize = 1 << 10;
 const DROPPED: usize = 1 << 12;
 
 /// Calls `each` with the causes so far, the number of each request and its sums by number of cause; of requests ordered
-/// by thread and start.
+/// by thread and start. Returns who is to blame for what in any of them.
 pub fn sweep(
     timeline: &Timeline,
     causes: &mut Causes,
     requests: &[Request],
     mut each: impl FnMut(&Causes, usize, &[(u32, Sum)]),
-) {
+) -> Blamed {
     let mut window = Window::default();
     for (numbers, whole) in Overlapping::of(requests) {
         let mut stretch = Stretch::new(timeline, &whole);
@@ -71,6 +121,7 @@ pub fn sweep(
             }
         }
     }
+    window.blamed
 }
 
 /// As [`sweep`], by as many threads as there are CPUs. Each puts the sums of some consecutive requests into a value that
@@ -83,7 +134,7 @@ pub fn sweep_together<T: Send>(
     new: impl Fn() -> T + Sync,
     each: impl Fn(&mut T, &Causes, usize, &[(u32, Sum)]) + Sync,
     mut done: impl FnMut(T, &[u32]),
-) {
+) -> Blamed {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let size = requests.len().div_ceil(SHARES * threads).max(SHARE_MIN);
     let shares: Vec<&[Request]> = requests.chunks(size).collect();
@@ -94,8 +145,9 @@ pub fn sweep_together<T: Send>(
             let share = next.fetch_add(1, Ordering::Relaxed);
             let Some(some) = shares.get(share) else { return gathered };
             let (mut its, mut value) = (Causes::default(), new());
-            sweep(timeline, &mut its, some, |causes, n, sums| each(&mut value, causes, share * size + n, sums));
-            gathered.push((share, its, value));
+            let blamed =
+                sweep(timeline, &mut its, some, |causes, n, sums| each(&mut value, causes, share * size + n, sums));
+            gathered.push((share, its, value, blamed));
         }
     };
     let mut gathered = thread::scope(|scope| {
@@ -107,7 +159,13 @@ pub fn sweep_together<T: Send>(
         all
     });
     gathered.sort_unstable_by_key(|(share, ..)| *share);
-    gathered.into_iter().for_each(|(_, its, value)| done(value, &causes.adopt(&its)));
+    let mut all = Blamed::default();
+    for (_, its, value, blamed) in gathered {
+        let numbers = causes.adopt(&its);
+        all.add_all(&blamed, &numbers);
+        done(value, &numbers);
+    }
+    all
 }
 
 /// Calls `each` with the causes so far, the numbers of requests of one thread that overlap, and the path of that thread
@@ -163,6 +221,8 @@ struct Window {
     places: Vec<u32>,
     /// The last answer.
     answer: Vec<(u32, Sum)>,
+    /// Of all parts that have been in a window: each of these is in a request.
+    blamed: Blamed,
 }
 
 impl Window {
@@ -227,6 +287,9 @@ impl Window {
         let cause = part.cause as usize;
         let before = self.sums[cause].parts;
         self.sums[cause].add(part, sign);
+        if let Some(pid) = part.culprit {
+            self.blamed.add(part.cause, Blame::One(pid));
+        }
         match (before, self.sums[cause].parts) {
             (0, _) => {
                 self.places[cause] = self.present.len() as u32;

@@ -4,8 +4,9 @@
 use std::fmt::{Result, Write};
 
 use super::change::{Change, Verdict};
-use super::compare::{Apart, Compared, Example, Excess, EXCESS_MIN};
+use super::compare::{are_few, excess_min, Apart, Compared, Excess};
 use super::diff::{Diff, More, Through};
+use super::example::Example;
 use super::{Durations, Why};
 use crate::line::count;
 use crate::sink::summary::text::{percent, seconds, time};
@@ -30,7 +31,12 @@ impl Why {
         let [median, p90, p99, p999, longest] = [median, p90, p99, p999, longest].map(time);
         writeln!(out, "{}", self.asked)?;
         let requests = count(self.count as u64, "request", "requests");
-        writeln!(out, "{requests}: median {median}, 90 % {p90}, 99 % {p99}, 99.9 % {p999}, longest {longest}\n")?;
+        writeln!(out, "{requests}: median {median}, 90 % {p90}, 99 % {p99}, 99.9 % {p999}, longest {longest}")?;
+        match self.unfinished {
+            0 => {}
+            open => writeln!(out, "{open} had begun and not ended")?,
+        }
+        writeln!(out)?;
         let most = self.histogram.iter().map(|step| step.count).max().unwrap_or(1);
         for step in &self.histogram {
             let bar = "#".repeat((step.count * BAR).div_ceil(most));
@@ -38,7 +44,14 @@ impl Why {
         }
         writeln!(out)?;
         match &self.compared {
-            Some(compared) => self.against(out, compared)?,
+            Some(compared) => {
+                self.against(out, compared)?;
+                // A few are looked at as a whole, too.
+                if are_few(self.count) && !compared.causes.is_empty() {
+                    writeln!(out)?;
+                    self.all(out)?;
+                }
+            }
             None => self.all(out)?,
         }
         match self.remainder {
@@ -48,7 +61,7 @@ impl Why {
     }
 
     fn against(&self, out: &mut String, compared: &Compared) -> Result {
-        let Compared { slow, normal, excess, causes, left_out, unexplained, apart } = compared;
+        let Compared { slow, slow_asked, normal, excess, causes, left_out, unexplained, apart } = compared;
         let means = [slow.mean, normal.mean, *excess].map(|mean| time(Time(mean as i64)));
         let ([slow_mean, normal_mean, more], usual) = (means, normal.mean);
         let (slow, normal) = (slow.count, normal.count);
@@ -56,18 +69,30 @@ impl Why {
             let more = time(Time(*excess as i64));
             writeln!(
                 out,
-                "The slowest {slow} take {more} more than normal ones, most of all since CPUs stood still:\n"
+                "The {} {more} more than normal ones, most of all since CPUs stood still:\n",
+                slowest(*slow, " take")
             )?;
             heading(out)?;
             self.excess(out, "", cause, *slow, normal)?;
             writeln!(out)?;
         }
         let without = if apart.is_some() { " without the time in which CPUs stood still" } else { "" };
-        let slowest = format!("The slowest {slow}{without}, {slow_mean} on average");
-        writeln!(out, "{slowest}, against {normal} normal ones, {normal_mean}: {more} more\n")?;
+        let average = if slow == 1 { "" } else { " on average" };
+        let normal_ones = count(normal as u64, "normal one", "normal ones");
+        let slow_ones = slowest(slow, "");
+        writeln!(
+            out,
+            "The {slow_ones}{without}, {slow_mean}{average}, against {normal_ones}, {normal_mean}: {more} more"
+        )?;
+        if slow < *slow_asked {
+            writeln!(out, "({slow_asked} were asked for; those that are not beyond the normal ones are left out)")?;
+        }
+        writeln!(out)?;
         if causes.is_empty() {
-            let little =
-                if *excess < EXCESS_MIN * usual { "" } else { ": so little more is usual; --min-excess 0 explains it" };
+            let little = match *excess < excess_min(self.count) * usual {
+                true => "",
+                false => ": so little more is usual; --min-excess 0 explains it",
+            };
             writeln!(out, "nothing stands out{little}\n")?;
             return self.all(out);
         }
@@ -82,7 +107,8 @@ impl Why {
         let after = apart.as_ref().filter(|_| compared.mostly().is_none());
         let Some(Apart { slow, excess, cause }) = after else { return Ok(()) };
         let more = time(Time(*excess as i64));
-        writeln!(out, "\nWith that time the slowest {slow} take {more} more than normal ones:\n")?;
+        let takes = slowest(*slow, " take");
+        writeln!(out, "\nWith that time the {takes} {more} more than normal ones:\n")?;
         self.excess(out, "", cause, *slow, normal)
     }
 
@@ -177,6 +203,15 @@ impl Diff {
             writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
         }
         writeln!(out, "{:>14}{:>9}{:26}all else, together\n", "", format!("{:.0} %", unexplained * 100.0), "")
+    }
+}
+
+/// The slow ones, and what they do: a verb, if there is one.
+fn slowest(requests: usize, verb: &str) -> String {
+    match (requests, verb) {
+        (1, "") => "slowest one".to_owned(),
+        (1, verb) => format!("slowest one{verb}s"),
+        (many, verb) => format!("slowest {many}{verb}"),
     }
 }
 

@@ -6,21 +6,29 @@ use std::borrow::Cow;
 use foldhash::HashMap;
 
 use super::again::{Again, Doing};
-use super::calls::Calls;
+use super::calls::{Call, Calls};
+use super::cause::NAMELESS;
 use super::lookup::Lookup;
 use super::message::Messages;
+use super::meter::Meter;
 use super::rows::Rows;
+use super::stolen::Stolen;
 use crate::event::names::{NameId, Names};
 use crate::event::number::Level;
 use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
 use crate::span::dense::Dense;
-use crate::span::what::{Arc, What};
-use crate::span::{Span, Spans};
+use crate::span::wait::Reason;
+use crate::span::what::{Arc, Lock, What};
+use crate::span::{Span, Spans, NONE};
 use crate::time::Time;
 
 /// CPUs beyond this are not looked at: a number so large is damage.
 const MAX_CPUS: usize = 1 << 16;
+/// Calls in which threads are born.
+const BIRTHS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
+/// A frequency beyond it is damage.
+const MHZ_MAX: i64 = 1_000_000;
 /// Threads that are found without a search.
 const RECENT: usize = 64;
 
@@ -35,6 +43,8 @@ pub struct Timeline<'a> {
     cpus: Vec<Lookup>,
     /// System calls and wakeups.
     calls: Vec<u32>,
+    /// What system calls do.
+    known: Calls,
     /// Points in time.
     points: Vec<u32>,
     threads: Threads,
@@ -43,10 +53,25 @@ pub struct Timeline<'a> {
     /// The arcs of interrupts to each CPU, by arrival.
     sent: Vec<Vec<u32>>,
     again: Again,
+    /// What the host took of each CPU, where it does not say so itself.
+    stolen: Stolen,
+    /// The samples of each CPU's frequency.
+    frequencies: Vec<Vec<u32>>,
+    /// What tells how fast work was done.
+    pub meter: Meter,
     /// First and last moment of the trace.
     pub extent: (Time, Time),
     /// Packets of which both ends are in the trace.
     pub messages: Messages,
+}
+
+/// A thread of which the trace has nothing yet.
+#[derive(Clone, Copy, Debug)]
+pub enum Unseen {
+    /// It sleeps since before the trace began, in this wait.
+    Asleep(Span),
+    /// This thread starts it, at this moment.
+    Unborn(Pid, Time),
 }
 
 /// All threads.
@@ -93,6 +118,8 @@ pub struct Thread {
     pub waits: Vec<u32>,
     /// The arcs of its wakeups.
     wakeups: Vec<u32>,
+    /// What it waited for that its program called a lock: spans of those.
+    locks: Vec<u32>,
     /// The last name of its user code.
     name: Option<NameId>,
     /// Its program, among [`Timeline::programs`].
@@ -126,12 +153,13 @@ impl<'a> Timeline<'a> {
 
     fn of(spans: &'a Spans, rows: Rows<'a>) -> Timeline<'a> {
         let (mut cpus, mut sent): (Vec<Vec<u32>>, Vec<Vec<u32>>) = Default::default();
+        let mut stolen = Stolen::default();
         let mut threads = Threads::default();
         let mut extent = (Time::MAX, Time::MIN);
         let ends = |name: &String| matches!(name.as_str(), "exit" | "exit_group");
         let ends: Vec<bool> = spans.names.iter().map(ends).collect();
         let (known, mut again) = (Calls::new(spans), Again::default());
-        let (mut calls, mut points) = (Vec::new(), Vec::new());
+        let (mut calls, mut points, mut frequencies) = (Vec::new(), Vec::new(), Vec::new());
         for (n, s) in (0..).zip(rows.iter()) {
             match s.what() {
                 What::Arc(Arc::Wakeup { woken, .. }) => {
@@ -145,8 +173,18 @@ impl<'a> Timeline<'a> {
                     thread.waits.push(n);
                     thread.doing.waits(n, reason, &mut again);
                 }
+                What::Lock(Lock::Waited) => {
+                    if let Some(pid) = s.pid {
+                        threads.known(pid).locks.push(n);
+                    }
+                }
                 What::Point(point) => {
                     points.push(n);
+                    match (point, s.cpu) {
+                        (Point::Frequency, Some(cpu)) => list(&mut frequencies, cpu).push(n),
+                        (Point::Steal, Some(cpu)) => list(&mut stolen.0, cpu).push(n),
+                        _ => {}
+                    }
                     let Some(pid) = s.pid else { continue };
                     match point {
                         Point::Exit => threads.known(pid).exit = Some(s.start),
@@ -178,6 +216,7 @@ impl<'a> Timeline<'a> {
             thread.runs.sort_by_key(|run| run.start);
             thread.waits.sort_by_key(|&n| (rows.end(n), rows.start(n)));
             thread.wakeups.sort_by_key(|&n| rows.start(n));
+            thread.locks.sort_by_key(|&n| rows.start(n));
             let name = thread.name.map_or("", |name| spans.names[name].as_str());
             thread.program = programs.id(&on_machine(spans, thread.pid, of_all_cpus(program(name))));
         }
@@ -191,11 +230,15 @@ impl<'a> Timeline<'a> {
             rows,
             cpus,
             calls,
+            known,
             points,
             threads,
             programs: programs.into_texts(),
             sent,
             again,
+            meter: Meter::of(spans.meta.flags, !frequencies.is_empty()),
+            stolen,
+            frequencies,
             extent,
             messages,
         };
@@ -256,20 +299,44 @@ impl<'a> Timeline<'a> {
         self.thread(pid).map_or(NameId::EMPTY, |thread| thread.program)
     }
 
-    /// The thread that sent an interrupt.
-    pub fn sender(&self, interrupt: &Span) -> Option<Pid> {
+    /// The arc of an interrupt that a CPU sent.
+    pub fn sent(&self, interrupt: &Span) -> Option<Span> {
         let sent = self.sent.get(interrupt.cpu?.index())?;
         let after = sent.partition_point(|&n| self.rows.end(n) < interrupt.start);
-        let arc = self.span(*sent.get(after)?);
-        let from = arc.cpu.filter(|_| end(&arc) == interrupt.start)?;
-        self.before(from, arc.start + Time::UNIT).next()?.thread()
+        sent.get(after).map(|&n| self.span(n)).filter(|arc| end(arc) == interrupt.start)
     }
 
-    /// What a CPU executed in a range of time, first to last.
+    /// What a program calls the lock that a thread waits for, if it says that.
+    pub fn lock(&self, thread: &Thread, wait: &Span) -> Option<NameId> {
+        let begun = thread.locks.partition_point(|&n| self.rows.start(n) <= wait.start);
+        let lock = self.span(*thread.locks.get(begun.checked_sub(1)?)?);
+        (end(&lock) >= end(wait)).then_some(lock.name)
+    }
+
+    /// The device whose interrupt was left to another CPU: this one, which that was sent.
+    pub fn device(&self, interrupt: &Span) -> Option<NameId> {
+        let arc = self.sent(interrupt)?;
+        let device = self.before(arc.cpu?, arc.start + Time::UNIT).next()?;
+        (device.level() == Some(Level::Irq)).then_some(device.name)
+    }
+
+    /// The thread that sent an interrupt.
+    pub fn sender(&self, interrupt: &Span) -> Option<Pid> {
+        let arc = self.sent(interrupt)?;
+        self.before(arc.cpu?, arc.start + Time::UNIT).next()?.thread()
+    }
+
+    /// Whether it is a call that sends.
+    pub fn is_send(&self, span: &Span) -> bool {
+        self.known.of(span) == Some(Call::Send)
+    }
+
+    /// What a CPU executed in a range of time, first to last, and what of it was stolen.
     pub fn executed(&self, cpu: CpuId, from: Time, to: Time) -> impl Iterator<Item = Span> + use<'_, 'a> {
         let known = self.cpus.get(cpu.index());
         let list = known.map_or(&[][..], |lookup| &lookup.numbers[lookup.first_after(from, self.rows)..]);
-        list.iter().map(|&n| self.span(n)).take_while(move |s| s.start < to)
+        let pieces = list.iter().flat_map(|&n| self.stolen.pieces(self.rows, self.span(n)));
+        pieces.skip_while(move |s| end(s) <= from && s.dur > Time::ZERO).take_while(move |s| s.start < to)
     }
 
     /// What a CPU was executing at a moment, and what right before that, newest first.
@@ -279,10 +346,57 @@ impl<'a> Timeline<'a> {
         list.iter().rev().map(|&n| self.span(n))
     }
 
+    /// The frequency of a CPU in a range of time, in MHz, times the time. Where it was not sampled it is what it was
+    /// last; before that, what it was first.
+    pub fn megahertz(&self, cpu: CpuId, from: Time, to: Time) -> i64 {
+        let list = self.frequencies.get(cpu.index()).map_or(&[][..], |list| list);
+        let first = list.partition_point(|&n| self.rows.start(n) <= from).saturating_sub(1);
+        let (mut at, mut sum) = (from, 0);
+        for (n, &sample) in list.iter().enumerate().skip(first) {
+            let until = list.get(n + 1).map_or(to, |&next| self.rows.start(next).clamp(at, to));
+            sum += (until - at).0.saturating_mul(self.span(sample).arg.clamp(0, MHZ_MAX));
+            at = until;
+            if at == to {
+                break;
+            }
+        }
+        sum
+    }
+
+    /// The call or the fault in which a thread slept at this moment.
+    pub fn slept_in(&self, pid: Pid, at: Time) -> Option<&'a str> {
+        let runs = &self.thread(pid)?.runs;
+        let run = &runs[runs.partition_point(|run| run.start < at).checked_sub(1)?];
+        let its = |s: &Span| s.start >= run.start && !s.is_own_code();
+        let mut before = self.before(run.cpu, run.end.min(at)).take_while(its);
+        let last =
+            before.find(|s| s.thread() == Some(pid) && matches!(s.level(), Some(Level::Syscall | Level::Trap)))?;
+        // One that has returned is over.
+        (last.ret == NONE).then(|| self.text(&last))
+    }
+
     /// The last wakeup of a thread up to this moment.
     pub fn woken_before(&self, thread: &Thread, at: Time) -> Option<Span> {
         let after = thread.wakeups.partition_point(|&n| self.rows.start(n) <= at);
         after.checked_sub(1).map(|last| self.span(thread.wakeups[last]))
+    }
+
+    /// What a thread is at this moment of which nothing is known yet but who wakes it first.
+    pub fn unseen(&self, thread: &Thread, at: Time) -> Option<Unseen> {
+        let arc = self.span(*thread.wakeups.first().filter(|&&n| self.rows.start(n) > at)?);
+        let ran = thread.runs.first().is_some_and(|run| run.start < arc.start);
+        let waited = thread.waits.first().is_some_and(|&n| self.rows.start(n) < arc.start);
+        let by = arc.cpu.and_then(|cpu| self.before(cpu, arc.start + Time::UNIT).next());
+        if ran || waited {
+            return None;
+        }
+        if let Some(birth) = by.filter(|s| BIRTHS.contains(&self.text(s))) {
+            return birth.thread().map(|by| Unseen::Unborn(by, arc.start));
+        }
+        let (start, what) = (self.extent.0.min(at), What::Wait(Reason::Unknown));
+        let wait =
+            Span { start, dur: arc.start - start, pid: Some(thread.pid), what, name: NAMELESS, ..Span::default() };
+        Some(Unseen::Asleep(wait))
     }
 
     /// The wait that ended one of this index, if a timeout did not really end that.

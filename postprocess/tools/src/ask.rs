@@ -10,7 +10,7 @@ use postprocess::time::Time;
 use postprocess::why::change::Verdict;
 use postprocess::why::compare::EXCESS_TIME_MIN;
 use postprocess::why::diff::{self, Before};
-use postprocess::why::request::{self, Ask, Request};
+use postprocess::why::request::{self, Ask, Found, Request};
 use postprocess::why::{check, explain, Question, Timeline};
 
 /// A change by less does not matter if nothing is said.
@@ -79,7 +79,7 @@ impl Requests {
     ///
     /// # Errors
     /// A sentence, if there are none.
-    pub fn find(&self, timeline: &Timeline) -> Result<(String, Vec<Request>), String> {
+    pub fn find(&self, timeline: &Timeline) -> Result<Found, String> {
         request::find(timeline, &self.ask().unwrap_or_default())
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans built of events: what `eventtospan`, `ftracetospan`, `perftospan` and `perfettotospan` share.
+//! Spans built of events: what `eventtospan`, `ftracetospan`, `perftospan`, `perfettotospan` and `systingtospan` share.
 
 use std::path::PathBuf;
 
@@ -10,18 +10,25 @@ use postprocess::event::names::Names;
 use postprocess::line::count;
 use postprocess::source::Stage;
 use postprocess::span::check::Check;
-use postprocess::span::{stall, Span, Tally};
+use postprocess::span::{stall, steal, Span, Tally};
 use postprocess::time::Time;
 
-use crate::{outcome, spans, Common, Named, Reader};
+use crate::{outcome, spans, Common, Input, Named, Reader};
 
 /// What spans are built of, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Build {
-    /// The events; standard input if absent
+    /// The events; standard input, to its end, if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How spans are built.
+#[derive(Clone, Debug, clap::Args)]
+pub struct How {
     /// Title of the page
     #[arg(long)]
     title: Option<String>,
@@ -32,12 +39,19 @@ pub struct Build {
     form: spans::Form,
 }
 
-/// Builds the spans and writes them.
+/// Builds the spans of a file and writes them.
+///
+/// # Errors
+/// As [`spans_of`].
+pub fn run(args: Build) -> Result<Exit> {
+    spans_of(crate::open(args.named.or(&args.file), Stage::Events)?, args.how, Vec::new())
+}
+
+/// Builds the spans of `input` and writes them; `damage` is what is known to be wrong with it before it is read.
 ///
 /// # Errors
 /// If the events cannot be read, there are none, or the spans cannot be written or are not sound.
-pub fn run(args: Build) -> Result<Exit> {
-    let input = crate::open(args.named.or(&args.file), Stage::Events)?;
+pub fn spans_of(input: Input, args: How, damage: Vec<String>) -> Result<Exit> {
     let place = input.name.clone();
     let common = args.form.common.clone();
     let mut sink = spans::Sink::new(&args.form)?;
@@ -57,6 +71,7 @@ pub fn run(args: Build) -> Result<Exit> {
         bail!("{place}: no events");
     }
     spans.meta.title = args.title.unwrap_or_default();
+    spans.meta.quality.extend(damage);
     if tally.unknown > 0 {
         let events =
             count(tally.unknown, "event has an impossible number or CPU", "events have an impossible number or CPU");
@@ -87,6 +102,9 @@ fn tell(common: &Common, spans: usize, tally: &Tally, names: &[String]) {
     common.tell(format_args!("{spans}, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost"));
     if let Some(stalls) = stall::sentence(tally.stalls, tally.stalled) {
         common.tell(format_args!("{stalls}"));
+    }
+    if let Some(stolen) = steal::sentence(tally.steals, tally.stolen) {
+        common.tell(format_args!("{stolen}"));
     }
     let [repairs, unknown] = [(tally.repairs, "repair", "repairs"), (tally.unknown, "unknown event", "unknown events")]
         .map(|(number, one, many)| count(number, one, many));

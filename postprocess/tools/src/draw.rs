@@ -13,7 +13,7 @@ use postprocess::sink::track::{Draw, Drawing, LeftOut};
 use postprocess::sink::{chrome, lttng, perfetto};
 use postprocess::span::runs::Runs;
 use postprocess::span::{Meta, Span, Spans};
-use postprocess::why::request::Request;
+use postprocess::why::request::{Found, Request};
 
 use crate::spans::{self, InOrder};
 use crate::{folder, outcome, Common, Output};
@@ -47,7 +47,7 @@ pub fn draw(spans: InOrder, viewer: Viewer, out: Output) -> Result<(Meta, Vec<St
     let (searched, found) = (spans.whole().is_some(), spans.requests());
     let (last, threads, runs) = spans.split();
     let Spans { meta, mut names, spans } = last;
-    let requests = found.map(|(asked, mut requests)| {
+    let requests = found.map(|Found { asked, mut requests, .. }| {
         requests.sort_unstable_by_key(|r| (r.start, r.end, r.pid));
         names.push(asked);
         (NameId(names.len() as u32 - 1), requests)
@@ -93,7 +93,7 @@ pub fn lttng(file: Option<&PathBuf>, dir: &Path, how: &folder::How, quiet: bool)
         of(untold.points, "mark, sample or other point is left out", "marks, samples and other points are left out"),
         of(left_out.open, "call is not over at the end of the trace", "calls are not over at the end of the trace"),
     ];
-    lines.into_iter().flatten().filter(|_| !quiet).for_each(say);
+    lines.into_iter().flatten().chain(unnamed(&meta)).filter(|_| !quiet).for_each(say);
     Ok(outcome(&place, &meta))
 }
 
@@ -106,6 +106,13 @@ fn all<D: Draw>(to: D, flags: u32, (runs, spans, requests): Rest) -> io::Result<
         drawing.request((pid, start, end), name)?;
     }
     drawing.finish()
+}
+
+/// What no viewer is told of whose the threads are, a line each.
+fn unnamed(meta: &Meta) -> impl Iterator<Item = String> {
+    let machines = (!meta.machines.is_empty()).then_some("which machine a thread is of is left out");
+    let groups = (!meta.cgroups.is_empty()).then_some("control groups are left out");
+    machines.into_iter().chain(groups).map(str::to_string)
 }
 
 /// A line for each thing that a viewer is not told.
@@ -131,6 +138,7 @@ fn untold(meta: &Meta, viewer: Viewer, left_out: LeftOut, searched: bool) -> Vec
         "slice is not over at the end of the trace, and ends there",
         "slices are not over at the end of the trace, and end there",
     ));
+    lines.extend(unnamed(meta));
     if !meta.saved_views.is_empty() || !meta.added.is_null() {
         lines.push("saved views and notes are left out".to_string());
     }

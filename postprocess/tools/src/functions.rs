@@ -22,7 +22,7 @@ use postprocess::source::{self, Trace};
 /// # Errors
 /// If this is not a raw trace.
 pub fn trace<'a>(bytes: &'a [u8], name: &str) -> Result<Box<dyn Trace + 'a>> {
-    let mut trace = source::trace(bytes).map_err(|error| anyhow!("{name}: {error}"))?;
+    let mut trace = opened(bytes, name)?;
     let mut programs = Programs::new("/".into());
     let mut functions = BTreeMap::new();
     for place in trace.places() {
@@ -38,6 +38,20 @@ pub fn trace<'a>(bytes: &'a [u8], name: &str) -> Result<Box<dyn Trace + 'a>> {
         say(format_args!("{name}: samples are not named by function in {first}{more}"));
     }
     Ok(trace)
+}
+
+/// Opens the bytes of a raw trace from `name`, whose samples are called by their addresses, whatever is known of functions.
+///
+/// # Errors
+/// If this is not a raw trace.
+pub fn forgotten<'a>(bytes: &'a [u8], name: &str) -> Result<Box<dyn Trace + 'a>> {
+    let mut trace = opened(bytes, name)?;
+    trace.forget_functions();
+    Ok(trace)
+}
+
+fn opened<'a>(bytes: &'a [u8], name: &str) -> Result<Box<dyn Trace + 'a>> {
+    source::trace(bytes).map_err(|error| anyhow!("{name}: {error}"))
 }
 
 /// Program files, each read when it is first asked for.

@@ -17,6 +17,9 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -112,6 +115,14 @@ impl Input {
                 (name, size, Box::new(file))
             }
         };
+        Input::of(name, size, read)
+    }
+
+    /// What `read` returns, as a file of that name and size.
+    ///
+    /// # Errors
+    /// As [`Input::open`].
+    pub fn of(name: String, size: u64, read: Box<dyn Read>) -> Result<Input> {
         let source = source::open(read).with_context(|| name.clone())?;
         Ok(Input { name, source, size })
     }
@@ -151,6 +162,7 @@ impl Input {
     /// # Errors
     /// If they cannot be read, here and below.
     pub fn raw(&mut self) -> Result<Vec<u8>> {
+        let _told = (self.name == standard::INPUT && self.source.is_stream()).then(|| later(PATIENCE, STREAM));
         self.source.raw(self.size).with_context(|| self.name.clone())
     }
 
@@ -186,6 +198,23 @@ impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.source.read(buffer)
     }
+}
+
+/// A stream on standard input that has not ended after this time is one that goes on.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// What is said then.
+const STREAM: &str =
+    "stdin: a stream that goes on; it is read to its end first. As they happen, events are shown by: rawtoevent --live";
+
+/// Says a fact after a time, unless what is returned has been dropped by then.
+fn later(time: Duration, fact: &'static str) -> Sender<()> {
+    let (dropped, ended) = mpsc::channel();
+    thread::spawn(move || {
+        if ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            say(fact);
+        }
+    });
+    dropped
 }
 
 /// Sentences about damage shown before the rest is only counted.

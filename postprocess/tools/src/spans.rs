@@ -16,8 +16,8 @@ use postprocess::span::dense::Dense;
 use postprocess::span::limit::{Keep, SpanLimit};
 use postprocess::span::runs::Runs;
 use postprocess::span::{Span, Spans};
-use postprocess::why::best::best;
-use postprocess::why::request::{Ask, Request};
+use postprocess::why::best::offered;
+use postprocess::why::request::{Ask, Found};
 use postprocess::why::Timeline;
 
 use crate::{Common, Output, Reader};
@@ -90,11 +90,10 @@ impl InOrder {
 
     /// The requests that the trace offers best, and what they are; none if nothing in it is a request, or if there are
     /// too many spans to look for them.
-    pub fn requests(&self) -> Option<(String, Vec<Request>)> {
+    pub fn requests(&self) -> Option<Found> {
         let spans = self.whole()?;
         let timeline = Timeline::new(spans);
-        let (ask, requests) = best(&timeline).ok()?;
-        (!matches!(ask, Ask::Range(_))).then(|| (ask.what(&timeline), requests))
+        offered(&timeline).ok().filter(|(ask, _)| !matches!(ask, Ask::Range(_))).map(|(_, found)| found)
     }
 
     /// These, and the spans in files.

@@ -101,6 +101,10 @@ fn babeltrace2_reads_every_call_interrupt_and_switch_of_the_sample() {
     let whole: Vec<_> = events.iter().filter(|e| (SYSCALL..=SYSCALL_LAST).contains(&e.2) && e.1 > 10).collect();
     assert!(whole.len() > 300, "{}", whole.len());
     for (ts, dur, _, cpu, _, ret, name) in whole {
+        let name = match name.as_str() {
+            "stat" | "fstat" | "lstat" | "uname" => format!("new{name}"),
+            _ => name.clone(),
+        };
         assert_eq!(ends.get(&(*cpu, (ts + dur) % MINUTE, name.as_str())), Some(ret), "{name} at {ts} on CPU {cpu}");
     }
 

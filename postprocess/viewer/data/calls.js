@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// System calls and faults as wholes: each from the start of its first piece to the end of its last, whatever cut in and
+// System calls, faults and interrupts as wholes: each from the start of its first piece to the end of its last, whatever cut in and
 // whatever the thread waited for. They are kept as spans are, so that whatever lists spans lists them.
 
 import { countersOf } from "./counters.js";
-import { firstInLane, firstInRow } from "./rows.js";
 import { Kind } from "./tables.js";
 /**
  * @import {Store} from "./decode.js"
- * @import {Group} from "./groups.js"
+ * @import {Column} from "./part.js"
  */
 
+/** Kinds of spans that are pieces of a whole. @param {number} kind */
+export const isPiece = (kind) => kind >= Kind.SYSCALL && kind <= Kind.IRQ;
+
 /**
- * Whole calls as spans: the first piece of each and its last; how long its thread was in it on a CPU, the call's own time;
- * what was counted meanwhile, as `Durations` has it.
- * @typedef {{store: Store, first: Uint32Array, last: Uint32Array, own: Float64Array, work: Float64Array, misses: Float64Array}} Calls
+ * Whole calls as spans: by span, one more than the number of the call that it is a piece of, 0 for none; the first piece of
+ * each and its last; how long it ran on a CPU itself, the call's own time; what was counted meanwhile, as `Durations` has it.
+ * @typedef {{store: Store, of: Uint32Array, first: Uint32Array, last: Uint32Array, own: Float64Array, work: Float64Array, misses: Float64Array}} Calls
  */
 
 /**
@@ -51,38 +53,77 @@ export function wholeCalls(store) {
   }
 }
 
+/** The interrupts that a CPU is in, one over the other, since it did anything else but bottom halves. */
+export class Interrupts {
+  /** Their numbers. @type {number[]} */
+  calls = [];
+  /** That which ran last, -1 if a bottom half did: the same one again at once is another. */
+  ran = -1;
+
+  end() {
+    this.calls.length = 0;
+    this.ran = -1;
+  }
+
+  /** The interrupt that continues with a span, which ends all over it; -1 if it is a new one. @param {(call: number, i: number) => boolean} isOf @param {number} i */
+  resumed(isOf, i) {
+    let k = this.calls.length - 1;
+    while (k >= 0 && !isOf(this.calls[k], i)) k--;
+    if (k < 0) return -1;
+    const [one] = this.calls.splice(k);
+    return one === this.ran ? -1 : one;
+  }
+
+  /** @param {number} call */
+  run(call) {
+    this.calls.push(call);
+    this.ran = call;
+  }
+}
+
 /**
  * Puts the pieces of each call together, in steps of some ms. A call continues until a piece returns, or the thread does something else: runs
- * its own code or another call; a fault, until it does anything but that.
+ * its own code or another call; a fault, until it does anything but that; an interrupt, while its CPU does nothing but bottom halves and
+ * other interrupts.
  * @param {Store} store
  * @returns {Generator<undefined, Calls>}
  */
 export function* callsInParts(store) {
-  const { n, start, dur, kind, pid, pids, event, arg, ret, ipc, counts } = store;
+  const { n, start, dur, cpu, cpus, kind, pid, pids, event, arg, ret, ipc, counts } = store;
   const { paces, misses: missesOf } = countersOf(store);
-  const pieces = counts.kind[Kind.SYSCALL] + counts.kind[Kind.TRAP];
+  const pieces = counts.kind[Kind.SYSCALL] + counts.kind[Kind.TRAP] + counts.kind[Kind.IRQ];
   const [first, last] = [new Uint32Array(pieces), new Uint32Array(pieces)];
+  const of = new Uint32Array(n);
   const own = new Float64Array(pieces);
   const [work, misses] = [paces, missesOf].map((steps) => new Float64Array(steps ? pieces : 0));
   /** The call that each thread is in and its fault, -1 for none. */
   const inside = new Int32Array(2 * pids.length).fill(-1);
+  const interrupts = cpus.map(() => new Interrupts());
+  const isOf = (/** @type {number} */ one, /** @type {number} */ i) => event[first[one]] === event[i] && arg[first[one]] === arg[i];
   let count = 0;
   for (let i = 0; i < n; i++) {
     if (i % TOGETHER === TOGETHER - 1) yield;
     const k = kind[i];
-    if (k !== Kind.USER && k !== Kind.SYSCALL && k !== Kind.TRAP) continue;
+    if (k > Kind.SCHED) continue;
+    const open = interrupts[cpu[i]];
+    if (k === Kind.BH) open.ran = -1;
+    else if (k !== Kind.IRQ && open.calls.length > 0) open.end();
+    if (k !== Kind.USER && !isPiece(k)) continue;
     const call = 2 * pid[i];
     const fault = call + 1;
     if (k === Kind.USER) {
       inside[call] = inside[fault] = -1;
       continue;
     }
-    let one = inside[k === Kind.TRAP ? fault : call];
-    if (one < 0 || event[first[one]] !== event[i] || arg[first[one]] !== arg[i]) first[one = count++] = i;
+    let one = k === Kind.IRQ ? open.resumed(isOf, i) : inside[k === Kind.TRAP ? fault : call];
+    if (one < 0 || !isOf(one, i)) first[one = count++] = i;
+    if (k === Kind.IRQ) open.run(one);
     last[one] = i;
+    of[i] = one + 1;
     own[one] += dur[i];
     if (paces) work[one] += dur[i] * paces[ipc[i] & 15];
     if (missesOf) misses[one] += missesOf[ipc[i] & 15];
+    if (k === Kind.IRQ) continue;
     inside[fault] = k === Kind.TRAP ? one : -1;
     if (k === Kind.SYSCALL) inside[call] = ret[i] === 0 ? one : -1;
   }
@@ -99,119 +140,56 @@ export function* callsInParts(store) {
   const durs = dur instanceof Uint32Array && longest < 2 ** 32 ? new Uint32Array(lengths) : lengths;
   yield;
   return {
-    first: firsts, last: lasts, own: own.subarray(0, count), work: work.subarray(0, count), misses: misses.subarray(0, count),
+    of, first: firsts, last: lasts, own: own.subarray(0, count), work: work.subarray(0, count), misses: misses.subarray(0, count),
     store: {
       ...store, n: count, start: starts, dur: durs,
       cpu: taken(store.cpu, firsts), pid: taken(pid, firsts), rpc: taken(store.rpc, firsts), event: taken(event, firsts), arg: taken(arg, firsts),
       ret: taken(ret, lasts), ipc: new Uint8Array(count), name: taken(store.name, firsts), kind: taken(kind, firsts),
-      kinds: new Set([Kind.SYSCALL, Kind.TRAP].filter((k) => counts.kind[k] > 0)),
+      kinds: new Set([Kind.SYSCALL, Kind.TRAP, Kind.IRQ].filter((k) => counts.kind[k] > 0)),
     },
   };
+}
+
+/** How long each span is, of pieces their call. @param {Store} store @param {Calls} calls @returns {Column} */
+export function lengthsOf({ n, dur, kind }, { of, store: { dur: whole } }) {
+  const fit = dur instanceof Float64Array || whole instanceof Float64Array ? new Float64Array(n) : new Uint32Array(n);
+  for (let i = 0; i < n; i++) fit[i] = isPiece(kind[i]) ? whole[of[i] - 1] : dur[i];
+  return fit;
+}
+
+/** Spans of which the first piece of each call stands for all of it: its length, and what it returned. @param {Store} store @param {Calls} calls @param {Column} lengths @returns {Store} */
+export function withWholes(store, { first, store: whole }, lengths) {
+  const ret = store.ret.slice();
+  for (let call = 0; call < whole.n; call++) ret[first[call]] = whole.ret[call];
+  return { ...store, dur: lengths, ret };
 }
 
 /** What is told of a thing: one of its spans, its length, and which call it is, -1 if none. @typedef {(i: number, length: number, call: number) => void} Taker */
 
 /**
- * Tells of each thing that some spans are: of a call or fault once, as a whole, however many pieces of it are among them. Returns how many pieces are.
+ * Tells of each thing that some spans are: of a call, fault or interrupt once, as a whole, however many pieces of it are among them.
  * @param {Store} store
  * @param {() => Calls} whole all calls, which are not asked for if there is no piece of one
- * @param {Uint32Array} ids in order of time
+ * @param {Uint32Array} ids
  * @param {Taker} take
  */
-export function eachThing({ kind, dur, pid, pids }, whole, ids, take) {
-  /** By thread, the call and the fault that began last, and those that were told of last. */
-  const [inside, told] = [new Int32Array(2 * pids.length).fill(-1), new Int32Array(2 * pids.length).fill(-1)];
-  const placeOf = (/** @type {number} */ thread, /** @type {number} */ k) => 2 * thread + (k === Kind.TRAP ? 1 : 0);
-  let [pieces, next] = [0, 0];
+export function eachThing({ kind, dur }, whole, ids, take) {
   /** @type {Calls | null} */
   let all = null;
+  let told = new Uint8Array(0);
   for (let k = 0; k < ids.length; k++) {
     const i = ids[k];
-    if (kind[i] !== Kind.SYSCALL && kind[i] !== Kind.TRAP) {
+    if (!isPiece(kind[i])) {
       take(i, dur[i], -1);
       continue;
     }
-    pieces++;
-    const { first, store } = (all ??= whole());
-    for (; next < store.n && first[next] <= i; next++) inside[placeOf(store.pid[next], store.kind[next])] = next;
-    const place = placeOf(pid[i], kind[i]);
-    const one = inside[place];
-    if (told[place] === one) continue;
-    told[place] = one;
-    take(first[one], store.dur[one], one);
-  }
-  return pieces;
-}
-
-/** What some spans are: how many are pieces of calls or faults, of how many; the shortest and the longest, of these as wholes. @typedef {{pieces: number, calls: number, shortest: number, longest: number}} Things */
-
-/** @param {Store} store @param {() => Calls} whole @param {Uint32Array} ids in order of time @returns {Things} */
-export function thingsAmong(store, whole, ids) {
-  let [calls, shortest, longest] = [0, Infinity, 0];
-  const pieces = eachThing(store, whole, ids, (_, length, call) => {
-    if (call >= 0) calls++;
-    if (length < shortest) shortest = length;
-    if (length > longest) longest = length;
-  });
-  return { pieces, calls, shortest, longest };
-}
-
-/** Spans of a thread that are looked at on either side of one. */
-const AROUND_MAX = 100_000;
-
-/**
- * A call or a fault from its start to its end: its pieces; the time its thread was in it on a CPU, the time of what cut in, and what it
- * waited for, by the name of the reason.
- * @typedef {{pieces: number[], from: number, to: number, own: number, cut: number, waits: Map<number, number>}} Call
- */
-
-/**
- * The whole call that a span is a piece of, as `wholeCalls` puts it together; null if it is not a piece of one, or if the thread did too much in it.
- * @param {Store} store
- * @param {Group} threads
- * @param {number} i
- * @returns {Call | null}
- */
-export function callAround(store, threads, i) {
-  const { start, dur, kind, event, arg, ret, name } = store;
-  const row = threads.rowOf(i);
-  if ((kind[i] !== Kind.SYSCALL && kind[i] !== Kind.TRAP) || row < 0) return null;
-  const { ids, first } = threads.exec;
-  let at = firstInRow(store, threads.exec, row, start[i]);
-  while (at < first[row + 1] && ids[at] !== i && start[ids[at]] <= start[i]) at++;
-  if (ids[at] !== i) return null;
-  const pieces = [i];
-  let cut = 0;
-  for (const by of [-1, 1]) {
-    // What cuts in counts once another piece follows.
-    let since = 0;
-    for (let k = at, last = i; ;) {
-      if (by > 0 && kind[i] === Kind.SYSCALL && ret[last] !== 0) break;
-      k += by;
-      if (k < first[row] || k >= first[row + 1]) break;
-      if (Math.abs(k - at) > AROUND_MAX) return null;
-      const other = ids[k];
-      if (kind[other] === Kind.USER || (kind[i] === Kind.TRAP && kind[other] === Kind.SYSCALL)) break;
-      if (kind[other] !== kind[i]) {
-        since += dur[other];
-        continue;
-      }
-      if (event[other] !== event[i] || arg[other] !== arg[i] || (by < 0 && kind[i] === Kind.SYSCALL && ret[other] !== 0)) break;
-      pieces.push(other);
-      last = other;
-      cut += since;
-      since = 0;
+    if (!all) {
+      all = whole();
+      told = new Uint8Array(all.store.n);
     }
+    const one = all.of[i] - 1;
+    if (told[one] === 1) continue;
+    told[one] = 1;
+    take(all.first[one], all.store.dur[one], one);
   }
-  pieces.sort((a, b) => a - b);
-  const end = pieces[pieces.length - 1];
-  const [from, to] = [start[pieces[0]], start[end] + dur[end]];
-  const waits = new Map();
-  for (let k = firstInLane(threads.waits, row, from); k < threads.waits.first[row + 1]; k++) {
-    const wait = threads.waits.ids[k];
-    if (start[wait] >= to) break;
-    const time = Math.min(start[wait] + dur[wait], to) - Math.max(start[wait], from);
-    waits.set(name[wait], (waits.get(name[wait]) ?? 0) + time);
-  }
-  return { pieces, from, to, own: pieces.reduce((sum, piece) => sum + dur[piece], 0), cut, waits };
 }

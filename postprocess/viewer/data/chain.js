@@ -7,7 +7,7 @@
 // on its CPU: an interrupt, or the system call that it ran at the end of.
 
 import { isIdle } from "./kind.js";
-import { firstInRow, indexByRow, seekStart } from "./rows.js";
+import { firstInRow, indexByRow, rowsOfEach, seekStart } from "./rows.js";
 import { Kind } from "./tables.js";
 /**
  * @import {Store} from "./decode.js"
@@ -33,7 +33,7 @@ export class Chains {
     this.threads = threads;
     const { ids } = wakeups;
     /** Wakeups by the thread they wake. */
-    this.arcs = indexByRow(threads.keys.length, Int32Array.from(ids, threads.targetRow), ids);
+    this.arcs = indexByRow(threads.keys.length, rowsOfEach(ids.length, (k) => threads.targetRow(ids[k])), ids);
   }
 
   /** The wakeups that led to a span, the last first; none if nothing woke its thread. @param {number} i */

@@ -3,53 +3,91 @@
 
 import { valueOf } from "./format.js";
 import { machineOfCpu } from "./machines.js";
-import { indexByKind } from "./rows.js";
 import { EVENT, Kind } from "./tables.js";
 /**
  * @import {Store} from "./decode.js"
  */
 
-/** A packet: the spans where it was sent and received. @typedef {{sent: number, received: number}} Crossing */
+/** Packets, by when they were sent: the spans where each was sent and received. @typedef {{sent: Uint32Array, received: Uint32Array}} Crossed */
 
 /** Of events by which a packet or message is sent. @type {readonly number[]} */
 const TX_EVENTS = Object.freeze([EVENT.TX_PACKET, EVENT.TX_USER, EVENT.TX_FLOW]);
 
-/**
- * What tells a packet from others: its hash, and whether programs saw it; or its flow and sequence number. One of a flow
- * without data is like the one before it, and has none.
- * @param {Store} store
- * @param {number} i
- * @returns {string | null}
- */
-function keyOf({ events, event, arg, ret, names, name }, i) {
-  switch (events[event[i]]) {
-    case EVENT.RX_USER: case EVENT.TX_USER: return `user ${arg[i]}`;
-    case EVENT.RX_FLOW: case EVENT.TX_FLOW: return (valueOf(ret[i]) ?? 0) > 0 ? `${names[name[i]].split(".", 2)[1]} ${arg[i]}` : null;
-    default: return String(arg[i]);
+/** What one packet is told from others by, before its argument: the hash that the kernel saw, the one that programs saw; flows come after them. */
+const [HASH, USER_HASH, FLOWS] = [0, 1, 2];
+/** Arguments below this and what they follow are one number. */
+const ARGUMENTS = 2 ** 32;
+/** In place of a span: there is none, or more than one. */
+const [NONE_YET, SEVERAL] = [-1, -2];
+
+/** Tells packets from others: by hash, and whether programs saw it; or by flow and sequence number. */
+class Keys {
+  /** @param {Store} store */
+  constructor(store) {
+    this.store = store;
+    /** By name of a span, the number of its flow. @type {Map<number, number>} */
+    this.flowOfName = new Map();
+    /** @type {Map<string, number>} */
+    this.flows = new Map();
+  }
+
+  /** The key of a packet, null if it has none: one of a flow without data is like the one before it. @param {number} i */
+  of(i) {
+    const { events, event, arg, ret } = this.store;
+    switch (events[event[i]]) {
+      case EVENT.RX_USER: case EVENT.TX_USER: return keyWith(USER_HASH, arg[i]);
+      case EVENT.RX_FLOW: case EVENT.TX_FLOW: return (valueOf(ret[i]) ?? 0) > 0 ? keyWith(this.flowOf(i), arg[i]) : null;
+      default: return keyWith(HASH, arg[i]);
+    }
+  }
+
+  /** @param {number} i */
+  flowOf(i) {
+    const { names, name } = this.store;
+    const known = this.flowOfName.get(name[i]);
+    if (known !== undefined) return known;
+    const text = names[name[i]].split(".", 2)[1];
+    const flow = this.flows.get(text) ?? FLOWS + this.flows.size;
+    this.flows.set(text, flow);
+    this.flowOfName.set(name[i], flow);
+    return flow;
   }
 }
+
+/** @param {number} before @param {number} arg */
+const keyWith = (before, arg) => (arg >= 0 && arg < ARGUMENTS ? before * ARGUMENTS + arg : `${before} ${arg}`);
 
 /**
  * The packets that went from a machine to another, by when they were sent. A key that was sent or received more than
  * once is of several packets, and of none is known which it was.
  * @param {Store} store
- * @returns {Crossing[]}
+ * @returns {Crossed}
  */
 export function crossings(store) {
-  const { cpu, cpus, event, events, meta } = store;
-  if (!meta.machines?.length) return [];
-  /** @type {Map<string, {sent: number[], received: number[]}>} */
-  const seen = new Map();
-  const { first, ids } = indexByKind(store);
-  for (const i of ids.subarray(first[Kind.PACKET], first[Kind.PACKET + 1])) {
-    const key = keyOf(store, i);
+  const { cpu, cpus, event, events, kind, counts, meta } = store;
+  if (!meta.machines?.length) return { sent: new Uint32Array(0), received: new Uint32Array(0) };
+  const most = counts.kind[Kind.PACKET];
+  const [sent, received] = [new Int32Array(most).fill(NONE_YET), new Int32Array(most).fill(NONE_YET)];
+  const keys = new Keys(store);
+  const isSent = events.map((number) => TX_EVENTS.includes(number));
+  /** @type {Map<number | string, number>} */
+  const places = new Map();
+  for (let i = kind.indexOf(Kind.PACKET); i >= 0; i = kind.indexOf(Kind.PACKET, i + 1)) {
+    const key = keys.of(i);
     if (key === null) continue;
-    const one = seen.get(key) ?? { sent: [], received: [] };
-    seen.set(key, one);
-    (TX_EVENTS.includes(events[event[i]]) ? one.sent : one.received).push(i);
+    let place = places.get(key);
+    if (place === undefined) places.set(key, (place = places.size));
+    const list = isSent[event[i]] ? sent : received;
+    list[place] = list[place] === NONE_YET ? i : SEVERAL;
   }
-  const machineOf = (/** @type {number} */ i) => machineOfCpu(meta, cpus[cpu[i]]);
-  return [...seen.values()].filter(({ sent, received }) => sent.length === 1 && received.length === 1 && machineOf(sent[0]) !== machineOf(received[0]))
-    .map(({ sent: [sent], received: [received] }) => ({ sent, received }))
-    .sort((a, b) => store.start[a.sent] - store.start[b.sent]);
+  const machineOf = cpus.map((number) => machineOfCpu(meta, number));
+  // Spans are in the order of their start, and so are most packets in that of their keys: where one was received first, its key is early.
+  const found = new Uint32Array(places.size);
+  let count = 0;
+  for (let k = 0; k < places.size; k++) {
+    if (sent[k] >= 0 && received[k] >= 0 && machineOf[cpu[sent[k]]] !== machineOf[cpu[received[k]]]) found[count++] = k;
+  }
+  const order = found.subarray(0, count);
+  if (order.some((k, n) => n > 0 && sent[k] < sent[order[n - 1]])) order.sort((a, b) => sent[a] - sent[b]);
+  return { sent: Uint32Array.from(order, (k) => sent[k]), received: Uint32Array.from(order, (k) => received[k]) };
 }

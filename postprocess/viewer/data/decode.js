@@ -35,10 +35,11 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
 
 /**
  * All spans, ordered by start, then longest first. Times count 10 ns from the base minute; `cpu`, `pid` and `event`
- * are indexes into `cpus`, `pids` and `events`; what `arg` and `ret` hold, `valueOf` says; `kinds` are those that any span has.
+ * are indexes into `cpus`, `pids` and `events`; what `arg` and `ret` hold, `valueOf` says; `kinds` are those that any span has;
+ * `earlier` has the names that threads had before their last, joined by plus signs, by thread.
  * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
  *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
- *   pids: number[], events: number[], threads: Map<number, string>, meta: Meta, counts: Counts}} Store
+ *   pids: number[], events: number[], threads: Map<number, string>, earlier: Map<number, string>, meta: Meta, counts: Counts}} Store
  */
 
 /** Spans of execution by index of CPU and of thread, and all spans by kind. @typedef {{cpu: Uint32Array, pid: Uint32Array, kind: Uint32Array}} Counts */
@@ -58,9 +59,11 @@ export async function readStore(page) {
   for (const field of COLUMNS) columns[field] = new Uint8Array(0);
   const sorter = new Sorter(layout);
   const unpackers = new Unpackers();
+  /** @type {string[]} */
+  const chunks = [];
   const started = async (/** @type {PartGroup | undefined} */ group) => {
     const end = Math.max(0, ...(group?.parts ?? []).map((part) => part.offset + part.bytes));
-    const chunks = await chunksUpTo(page, Math.ceil(end / meta.chunkBytes));
+    await readUpTo(page, Math.ceil(end / meta.chunkBytes), chunks);
     return group?.parts.map((part) => unpackers.unpack(() => ({
       pieces: piecesOf(chunks, meta.chunkBytes, part.offset, part.bytes), width: part.width, wide: part.wide,
       rows: group.rows, sums: part.field === "start",
@@ -71,13 +74,16 @@ export async function readStore(page) {
   for (const [g, group] of layout.groups.entries()) {
     const now = await next;
     next = started(layout.groups[g + 1]);
+    const taken = [];
     for (const [k, { field }] of group.parts.entries()) {
       const values = await now[k];
       if (!values) throw new Error(`its data are damaged, or not all there (column ${field})`);
-      columns[field] = g === 0 ? emptyColumn(layout, field, values) : withRoomFor(columns[field], values);
+      columns[field] = g === 0 ? emptyColumn(layout, field, values) : withRoomFor(columns[field], values, first);
       // Memory that nothing but zeros would be written to is none: a column of zeros takes no room.
       if (values.length > 0) columns[field].set(values, first);
+      taken.push(values);
     }
+    unpackers.giveBack(taken);
     sorter.add(columns, first, first + group.rows);
     first += group.rows;
     /** @type {HTMLProgressElement} */ (page.getElementById("progress")).value = first / layout.rows;
@@ -85,12 +91,17 @@ export async function readStore(page) {
   unpackers.end();
   return /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
-    kind: sorter.kind, kinds: sorter.kinds, counts: sorter.counts, threads: sorter.threads(columns.name, meta.names),
+    kind: sorter.kind, kinds: sorter.kinds, counts: sorter.counts, ...sorter.named(columns.name, meta.names),
   }));
 }
 
-/** The texts of the first data elements, once the parser is past them. @param {Document} page @param {number} count */
-async function chunksUpTo(page, count) {
+/**
+ * Reads the first data elements, once the parser is past them, as far as they have not been read: each time, their whole text is copied.
+ * @param {Document} page
+ * @param {number} count
+ * @param {string[]} chunks their texts
+ */
+async function readUpTo(page, count, chunks) {
   const elements = page.getElementsByClassName("ku-data");
   while (count > 0 && !elements[count - 1]?.nextElementSibling && page.readyState === "loading") {
     await new Promise((done) => {
@@ -101,7 +112,7 @@ async function chunksUpTo(page, count) {
     });
   }
   if (elements.length < count) throw new Error("some of its data are missing");
-  return Array.from({ length: count }, (_, k) => elements[k].textContent ?? "");
+  while (chunks.length < count) chunks.push(elements[chunks.length].textContent ?? "");
 }
 
 /** The text of an element, if it is as its checksum says. @param {Element | null} element */
@@ -111,18 +122,28 @@ export function checkedText(element) {
   return text;
 }
 
+/** Fails if anything that the page consists of, beside its data, is not as its checksum says: its program, its style. @param {Document} page */
+export function checkProgram(page) {
+  const parts = [...page.querySelectorAll("script:not([type]), head > style")];
+  if (parts.length === 0) throw new Error("its program is missing");
+  parts.forEach(checkedText);
+}
+
+/** What a byte adds to a sum. */
+const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
+  for (let bit = 0; bit < 8; bit++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+  return n;
+});
+
 /** The CRC-32 of a text, as gzip has it, in hexadecimal. @param {string} text */
 export function checksumOf(text) {
-  const table = Uint32Array.from({ length: 256 }, (_, n) => {
-    for (let bit = 0; bit < 8; bit++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
-    return n;
-  });
   let sum = -1;
-  for (const byte of new TextEncoder().encode(text)) sum = table[(sum ^ byte) & 255] ^ (sum >>> 8);
+  const bytes = new TextEncoder().encode(text);
+  for (let k = 0; k < bytes.length; k++) sum = CRC_TABLE[(sum ^ bytes[k]) & 255] ^ (sum >>> 8);
   return (~sum >>> 0).toString(16).padStart(8, "0");
 }
 
-/** @param {string} text @returns {Uint8Array} */
+/** @param {string} text @returns {Uint8Array<ArrayBuffer>} */
 function bytesOfBase64(text) {
   const direct = /** @type {any} */ (Uint8Array).fromBase64;
   if (direct) return direct.call(Uint8Array, text);
@@ -141,18 +162,21 @@ function bytesOfBase64(text) {
  */
 function emptyColumn(layout, field, values) {
   const widths = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field).map((part) => part.width));
-  const widest = Math.max(...widths);
-  const like = widest === 1 ? values : withRoomFor(widest === 2 ? new Uint16Array(0) : new Uint32Array(0), values);
+  // Numbers of a list may all be narrow but those at its end, which are met last.
+  const list = { cpu: layout.cpus, pid: layout.pids, event: layout.events }[field] ?? [];
+  const widest = Math.max(...widths, list.length > 255 ? 2 : 1);
+  const like = widest === 1 ? values : withRoomFor(widest === 2 ? new Uint16Array(0) : new Uint32Array(0), values, 0);
   return new /** @type {any} */ (like.constructor)(layout.rows);
 }
 
 /**
- * A column that more values fit into: the column itself, or what it holds in a wider one.
+ * A column that more values fit into: the column itself, or what it holds so far in a wider one.
  * @param {Column} column
  * @param {Column} values
+ * @param {number} filled
  * @returns {Column}
  */
-function withRoomFor(column, values) {
+function withRoomFor(column, values, filled) {
   if (values.length === 0) return column;
   const has = [column, values].map((array) => ({ bytes: array.BYTES_PER_ELEMENT, sign: !(array.constructor.name.startsWith("U")) }));
   const sign = has.some((array) => array.sign);
@@ -160,7 +184,10 @@ function withRoomFor(column, values) {
   const bytes = Math.max(...has.map((array) => array.bytes * (sign && !array.sign ? 2 : 1)));
   const arrays = sign ? { 1: Int8Array, 2: Int16Array, 4: Int32Array } : { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
   const array = /** @type {Record<number, any>} */ (arrays)[bytes] ?? Float64Array;
-  return column instanceof array ? column : new array(column);
+  if (column instanceof array) return column;
+  const wider = new array(column.length);
+  wider.set(column.subarray(0, filled));
+  return wider;
 }
 
 /**
@@ -224,13 +251,27 @@ export class Sorter {
     return new Set([...this.counts.kind.keys()].filter((k) => this.counts.kind[k] > 0));
   }
 
-  /** What every thread is called: by its row label if it has one, else by its first span that has its name. @param {Column} name @param {string[]} names @returns {Map<number, string>} */
-  threads(name, names) {
-    return new Map(this.pids.map((number, p) => {
+  /**
+   * What every thread is called: by its first span that has its name, or by the last of several names. A row label has all of these, and names may
+   * have plus signs in them, too: the last is one that the thread ran under, or else what follows the last plus sign before a letter.
+   * @param {Column} name
+   * @param {string[]} names
+   */
+  named(name, names) {
+    const ran = new Set(this.label.some((i) => i >= 0) ? names : []);
+    /** @type {Map<number, string>} */
+    const earlier = new Map();
+    const threads = new Map(this.pids.map((number, p) => {
       const i = this.label[p] >= 0 ? this.label[p] : this.user[p];
       const text = i >= 0 ? names[name[i]] : "pid";
       const isNamed = [number, ownNumber(number)].some((own) => text.endsWith(`.${own}`));
-      return [number, isNamed ? text : `${text}.${number}`];
+      const whole = isNamed ? text : `${text}.${number}`;
+      if (this.label[p] < 0) return /** @type {[number, string]} */ ([number, whole]);
+      const ends = [...whole.matchAll(/\+/g)].map((plus) => Number(plus.index));
+      const at = ends.find((end) => ran.has(whole.slice(end + 1))) ?? ends.findLast((end) => /^[^.+]/.test(whole.slice(end + 1))) ?? -1;
+      if (at > 0) earlier.set(number, whole.slice(0, at));
+      return [number, whole.slice(at + 1)];
     }));
+    return { threads, earlier };
   }
 }

@@ -2,8 +2,8 @@
 // Numbers, times and spans as text.
 
 import { counterTexts } from "./counters.js";
-import { isExecution, SYSCALL32 } from "./kind.js";
-import { machineOfCpu, machineOfThread } from "./machines.js";
+import { isExecution, SYSCALL32, VALUE } from "./kind.js";
+import { machineOfCpu, machineOfThread, ownNumber } from "./machines.js";
 import { ERRNO, Kind } from "./tables.js";
 /** @import {Cgroup, Meta, Store} from "./decode.js" */
 
@@ -31,6 +31,17 @@ const TAKE_FOLDERS = new Set([
 /** Calls called `...at` whose first argument is something else. */
 const TAKE_NO_FOLDERS = new Set(["symlinkat", "shmat", "fstat", "stat", "lstat", "oldstat", "oldlstat", "oldfstat", "ustat"]);
 const AT_FDCWD = -100;
+/** Calls whose first argument is an address: of a path, of a structure, or of what is mapped. */
+const TAKE_ADDRESSES = new Set((
+  "access acct add_key adjtimex brk capget capset chdir chmod chown chroot clone3 creat delete_module execve fsopen futex futex_requeue futex_wait " +
+  "futex_waitv futex_wake get_mempolicy getcpu getcwd getrandom getresgid getresuid gettimeofday getxattr init_module landlock_create_ruleset lchown " +
+  "lgetxattr link listmount listxattr llistxattr lremovexattr lsetxattr lstat lstat64 madvise map_shadow_stack mbind memfd_create mincore mkdir mknod " +
+  "mlock mlock2 mmap mmap2 mount mprotect mq_open mq_unlink mremap msync munlock munmap nanosleep oldlstat oldolduname oldstat olduname open " +
+  "perf_event_open pipe pipe2 pivot_root pkey_mprotect poll ppoll readlink remap_file_pages removexattr rename request_key rmdir rseq rt_sigpending " +
+  "rt_sigsuspend set_mempolicy_home_node set_robust_list set_tid_address setdomainname sethostname settimeofday setxattr shmdt sigaltstack sigpending " +
+  "stat stat64 statfs statfs64 statmount stime swapoff swapon symlink symlinkat sysinfo time times truncate truncate64 umount umount2 uname unlink " +
+  "uselib utime utimes"
+).split(" "));
 
 /** Characters that control, turn the direction round or take no room. */
 export const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
@@ -146,8 +157,11 @@ function errorText({ errors }, error) {
   return name?.startsWith("E") ? name : String(-error);
 }
 
-/** A number of which the low 32 bits are known. @param {number} value */
-const lowBits = (value) => `0x...${(value >>> 0).toString(16).padStart(8, "0")}`;
+/** A number of which only the low bits are known, these or more digits. @param {number} value @param {number} digits */
+const lowBits = (value, digits) => `0x...${(value >>> 0).toString(16).padStart(digits, "0")}`;
+/** Digits of a returned value, and of an argument. */
+const VALUE_DIGITS = 8;
+const ARGUMENT_DIGITS = 4;
 
 /**
  * What a system call returned at the end of a span; null if it did not return there, or that is not known.
@@ -166,10 +180,10 @@ export function returnText(store, i) {
   const call = names[name[i]];
   if (value < 0 && value >= -ERRNO_MAX && !NEVER_FAIL.has(call)) return errorText(meta, -value);
   const whole = events[event[i]] >= SYSCALL32;
-  if (RETURN_ADDRESSES.has(call)) return whole ? `0x${(value >>> 0).toString(16)}` : lowBits(value);
+  if (RETURN_ADDRESSES.has(call)) return whole ? `0x${(value >>> 0).toString(16)}` : lowBits(value, VALUE_DIGITS);
   // What fits into eight bits the recorder keeps whole.
   const cut = value < 0 || (RETURN_LONG.has(call) && value > 127);
-  return cut && !whole ? lowBits(value) : String(cut ? value >>> 0 : value);
+  return cut && !whole ? lowBits(value, VALUE_DIGITS) : String(cut ? value >>> 0 : value);
 }
 
 /**
@@ -183,15 +197,21 @@ function argumentText(store, i) {
   const call = store.names[store.name[i]];
   const folder = TAKE_FOLDERS.has(call) || (call.endsWith("at") && !TAKE_NO_FOLDERS.has(call));
   // The trace has the low 16 bits of it, or 32.
-  return folder && [AT_FDCWD & 0xffff, AT_FDCWD >>> 0, AT_FDCWD].includes(value) ? "AT_FDCWD" : String(value);
+  if (folder && [AT_FDCWD & 0xffff, AT_FDCWD >>> 0, AT_FDCWD].includes(value)) return "AT_FDCWD";
+  return takesAddress(store, i) ? lowBits(value, ARGUMENT_DIGITS) : String(value);
 }
+
+/** Whether the first argument of a span is an address, of which the low bits are known. @param {Store} store @param {number} i */
+export const takesAddress = ({ kind, names, name }, i) => kind[i] === Kind.SYSCALL && TAKE_ADDRESSES.has(names[name[i]]);
+
+/** A system call with its argument, such as `read(3)`. @param {Store} store @param {number} i */
+export const calledText = (store, i) => `${shownName(store.names[store.name[i]])}(${argumentText(store, i)})`;
 
 /** A system call with its argument and what it returned, `...` where it has not. @param {Store} store @param {number} i */
 function systemCallText(store, i) {
-  const name = shownName(store.names[store.name[i]]);
   const returned = returnText(store, i);
-  const end = returned !== null ? `=${returned}` : NEVER_RETURN.has(name) ? "" : "...";
-  return `${name}(${argumentText(store, i)})${end}`;
+  const end = returned !== null ? `=${returned}` : NEVER_RETURN.has(store.names[store.name[i]]) ? "" : "...";
+  return `${calledText(store, i)}${end}`;
 }
 
 /**
@@ -204,6 +224,7 @@ export function callText(store, i) {
   const kind = store.kind[i];
   if (kind === Kind.SYSCALL) return systemCallText(store, i);
   const arg = valueOf(store.arg[i]) ?? 0;
+  if (store.events[store.event[i]] === VALUE) return `${name}=${arg}`;
   if (kind === Kind.FREQ) return `${name} ${arg} MHz`;
   if (kind === Kind.MESSAGE) return `${name} ${arg.toLocaleString("en")} bytes`;
   if (kind === Kind.LOST && arg > 0) return `${name} ${arg.toLocaleString("en")} events`;
@@ -268,7 +289,10 @@ export function threadText(store, pid) {
   if (pid === 0) return "idle";
   const machine = machineOfThread(store.meta, pid);
   const thread = shownName(store.threads.get(pid) ?? `pid.${pid}`);
-  return machine ? `${shownName(machine.name)}: ${thread}` : thread;
+  if (!machine) return thread;
+  // Its number is that which it has on its machine.
+  const own = thread.endsWith(`.${pid}`) ? `${thread.slice(0, -`${pid}`.length)}${ownNumber(pid)}` : thread;
+  return `${shownName(machine.name)}: ${own}`;
 }
 
 /** What to call a CPU: by its machine, if there are several. @param {Store} store @param {number} cpu */

@@ -1,42 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The groups of rows that a trace has: CPUs, threads or processes, RPCs, locks and queues, and the network.
+// The groups of rows that a trace has: CPUs, threads or processes, guests, RPCs, locks and queues, and the network.
 //
 // A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
 
-import { withoutFields } from "./field.js";
 import { cgroupsOf, cpuText, processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
 import { ASYNC_PART, isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
 import { IntervalIndex } from "./intervals.js";
-import { machineOfThread } from "./machines.js";
-import { CGROUPS, FOLDED, MACHINES } from "./order.js";
-import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
+import { machineOfThread, virtualCpus } from "./machines.js";
+import { indexByColumn, indexByRow, laneOf, putInstantsFirst, rowsOfEach } from "./rows.js";
 import { Kind } from "./tables.js";
+import { partRows } from "./tasks.js";
+import { headedSections, machineSections } from "./sections.js";
 import { SummaryTree } from "./tree.js";
+import { valueParts } from "./values.js";
 /**
  * @import {Store} from "./decode.js"
  * @import {Column} from "./part.js"
- * @import {Exec, Index, Lane} from "./rows.js"
+ * @import {Exec, Index, Kinds, Lane} from "./rows.js"
+ * @import {Section} from "./sections.js"
  */
 
 /**
  * A group of rows of one sort. `exec` holds execution, `waits` what threads wait for, `points` events, `bars` locks
- * and queues, each on a level of its own where they overlap, `freq` and `samples` what was sampled, `messages` what
+ * and queues, each on a level of its own where they overlap, `freq` and `samples` what was sampled, `steals` what the host took, `messages` what
  * went over the network. `from` and `to` bound what a row holds. `roomAbove`, of the pixels there are, and `roomBelow` say how many a row
  * keeps free of execution. Rows with 1 in `named` have bars that are called by their names. `onlyLit` shows only highlighted rows, those with 1 in `lit`. A `hidden`
- * one is not shown at all: another stands in its place.
+ * one is not shown at all: another stands in its place. `sections` are parts of it that can be folded, in the order of their rows.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOfKey: Map<number, number>,
  *   rowOf: (i: number) => number, targetRow: (arc: number) => number, exec: Exec, tree: SummaryTree, waits: Lane,
- *   points: Lane, bars: Lane, barIntervals: IntervalIndex, level: Uint8Array, levels: Uint8Array, named: Uint8Array, freq: Lane, samples: Lane,
+ *   points: Lane, bars: Lane, barIntervals: IntervalIndex, level: Uint8Array, levels: Uint8Array, named: Uint8Array, freq: Lane, samples: Lane, steals: Lane,
  *   messages: Lane, from: Float64Array, to: Float64Array, roomAbove: (row: number, room: number) => number, roomBelow: number, hides: boolean,
- *   collapsed: boolean, hidden: boolean, onlyLit: boolean, lit: Uint8Array, litCount: number}} Group
+ *   collapsed: boolean, hidden: boolean, onlyLit: boolean, lit: Uint8Array, litCount: number, sections: Section[]}} Group
  */
 
 /**
  * What a group is made of; lists are of spans, those not named are empty. Bars that are `isBase` are not stacked.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOf: (i: number) => number,
  *   rowOfKey?: Map<number, number>, target?: (i: number) => number, exec?: Index, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
- *   bars?: Uint32Array, freq?: Uint32Array, samples?: Uint32Array, messages?: Uint32Array, isBase?: (i: number) => boolean,
- *   open?: boolean}} Parts
+ *   bars?: Uint32Array, freq?: Uint32Array, samples?: Uint32Array, steals?: Uint32Array, messages?: Uint32Array, isBase?: (i: number) => boolean,
+ *   open?: boolean, sections?: Section[]}} Parts
  */
 
 /** Levels that bars of a row are stacked on. */
@@ -49,18 +51,18 @@ const RESOURCE_SORTS = Object.freeze([
 /**
  * The groups of a trace. The first two are always there, the others if they have rows.
  * @param {Store} store
- * @param {Index} kinds
+ * @param {Kinds} kinds
  * @returns {Group[]}
  */
 export function buildGroups(store, kinds) {
   const of = (/** @type {number[]} */ ...list) => joined(list.map((kind) => idsOfKind(kinds, kind)));
-  const parts = [cpuParts(store, of), threadParts(store, of), rpcParts(store, of), resourceParts(store, of),
-    networkParts(store, of)];
+  const parts = [cpuParts(store, of, kinds.cpu), threadParts(store, of, kinds.pid), guestParts(store, of), rpcParts(store, of), resourceParts(store, of),
+    valueParts(store, of(Kind.MARK)), networkParts(store, of)];
   return parts.flatMap((part) => (part ? [buildGroup(store, part)] : []));
 }
 
 /** The key of the row of all kernel threads. */
-const KERNEL_THREADS = 0;
+export const KERNEL_THREADS = 0;
 
 /** The group that has the rows of threads now. @param {Group[]} groups */
 export const threadsOf = (groups) => groups[groups[1].hidden ? 2 : 1];
@@ -72,18 +74,32 @@ export const isOfThreads = (group) => group.name === "PID" || isFolded(group);
 export const isFolded = (group) => FOLDS.some(({ name }) => name === group?.name);
 
 /**
- * How rows of threads can be folded: `keys` gives for each row of threads the key of the row it becomes part of.
- * @type {readonly {order: string, name: string, title: string, keys: (store: Store, threads: Group) => number[],
+ * How rows of threads can be folded: `by` is what has one row, of kernel threads all together; `keys` gives for each row of threads the key
+ * of the row it becomes part of.
+ * @type {readonly {by: string, name: string, title: string, keys: (store: Store, threads: Group) => number[],
  *   label: (store: Store) => (key: number) => string}[]}
  */
 const FOLDS = Object.freeze([
-  {
-    order: FOLDED, name: "PROC", title: "Processes", keys: processRows,
-    label: (store) => (key) => (key === KERNEL_THREADS ? "kernel threads" : threadText(store, key)),
-  },
-  { order: CGROUPS, name: "CGROUP", title: "Control groups", keys: cgroupRows, label: cgroupLabels },
-  { order: MACHINES, name: "MACHINE", title: "Machines", keys: machineRows, label: machineLabels },
+  { by: "kernel threads", name: "KERN", title: "Threads", keys: kernelRows, label: threadLabels },
+  { by: "process", name: "PROC", title: "Processes", keys: processRows, label: threadLabels },
+  { by: "control group", name: "CGROUP", title: "Control groups", keys: cgroupRows, label: cgroupLabels },
+  { by: "machine", name: "MACHINE", title: "Machines", keys: machineRows, label: machineLabels },
 ]);
+
+/** What rows of threads can be folded by, as far as a trace has something for it. @param {Store} store */
+export const foldsOf = ({ meta }) => FOLDS.map(({ by }) => by).filter((by) =>
+  (by === "control group" ? meta.cgroups !== undefined : by !== "machine" || (meta.machines?.length ?? 0) > 1));
+
+/** @param {Store} store */
+function threadLabels(store) {
+  return (/** @type {number} */ key) => (key === KERNEL_THREADS ? "kernel threads" : threadText(store, key));
+}
+
+/** Each row of threads by itself, but those of kernel threads. @param {Store} store @param {Group} threads */
+function kernelRows(store, threads) {
+  const inKernel = kernelThreads(store, threads);
+  return threads.keys.map((pid, row) => (inKernel[row] === 1 ? KERNEL_THREADS : pid));
+}
 
 /** The process of each row of threads. @param {Store} store @param {Group} threads */
 function processRows(store, threads) {
@@ -120,23 +136,20 @@ function firstAlike(pids, of) {
   return pids.map((pid) => first.get(of(pid)) ?? pid);
 }
 
-/**
- * The fold that an order of threads asks for, if it asks for one.
- * @param {string} order
- */
-export const foldOf = (order) => FOLDS.find((fold) => fold.order === order);
+/** The fold of this name, if there is one. @param {string} by */
+export const foldOf = (by) => FOLDS.find((fold) => fold.by === by);
 
 /**
- * The group that can stand in the place of that of threads: a row for each process and one for all kernel threads, or one
- * for each control group, with what their threads did, which may overlap, and with what they waited for, if there is one.
+ * The group that can stand in the place of that of threads: a row for each process and one for all kernel threads, one
+ * for each control group and the like, with what their threads did, which may overlap, and with what they waited for, if there is one.
  * @param {Store} store
  * @param {Group} threads
- * @param {string} order
+ * @param {string} by what is folded
  * @returns {Group}
  */
-export function foldedThreads(store, threads, order = FOLDED) {
+export function foldedThreads(store, threads, by) {
   const { pid, pids, counts } = store;
-  const fold = foldOf(order) ?? FOLDS[0];
+  const fold = foldOf(by) ?? FOLDS[0];
   const keyOf = fold.keys(store, threads);
   const keys = [...new Set(keyOf)].sort((a, b) => (a || Infinity) - (b || Infinity));
   const places = new Map(keys.map((key, row) => [key, row]));
@@ -154,7 +167,7 @@ export function foldedThreads(store, threads, order = FOLDED) {
   return buildGroup(store, {
     name: fold.name, title: fold.title, keys, labels: keys.map((key, row) => (sizes[row] > 1 ? `${label(key)} (${sizes[row]})` : label(key))),
     rowOf, rowOfKey, target: (i) => wokenBy(store, i), overlaps: true, open: true,
-    exec: indexByColumn(keys.length, rowOfValue, pid, counts.pid, store.kind, Kind.SCHED),
+    exec: indexByColumn(keys.length, rowOfValue, pid, counts.pid, store.kind),
     waits: inOrder(threads.waits).filter((i) => sizes[rowOf(i)] === 1), points: inOrder(threads.points), bars: inOrder(threads.bars),
   });
 }
@@ -173,30 +186,56 @@ export function kernelThreads({ event, events, kind }, { keys, exec: { first, id
 
 /** @typedef {(...kinds: number[]) => Uint32Array} IdsOf */
 
-/** @param {Store} store @param {IdsOf} of @returns {Parts} */
-function cpuParts(store, of) {
+/** @param {Store} store @param {IdsOf} of @param {Index} execution by CPU @returns {Parts} */
+function cpuParts(store, of, execution) {
   const { cpu, cpus, arg } = store;
   const samples = of(Kind.SAMPLE);
   const freq = of(Kind.FREQ);
-  const { keys, rowOfValue, exec } = rowsOfColumn(store, cpu, store.counts.cpu, cpus, (n) => n >= 0, [samples, freq]);
+  const { keys, rowOfValue, exec } = rowsOfColumn(execution, cpu, cpus, (n) => n >= 0, [samples, freq]);
   return {
     name: "CPU", title: "CPUs", keys, labels: keys.map((n) => cpuText(store, n)), rowOf: (i) => rowOfValue[cpu[i]],
-    target: (i) => valueOf(arg[i]) ?? -1, exec, points: of(Kind.POINT, Kind.RPC), samples, freq, open: true,
+    target: (i) => valueOf(arg[i]) ?? -1, exec, points: of(Kind.POINT, Kind.RPC), samples, freq, steals: of(Kind.STEAL),
+    open: true, sections: machineSections(store.meta, keys),
   };
 }
 
-/** @param {Store} store @param {IdsOf} of @returns {Parts} */
-function threadParts(store, of) {
+/** @param {Store} store @param {IdsOf} of @param {Index} execution by thread @returns {Parts} */
+function threadParts(store, of, execution) {
   const { pid, pids } = store;
   const waits = of(Kind.WAIT);
   const isPart = (/** @type {number} */ i) => store.events[store.event[i]] === PART;
   const parts = store.events.includes(PART);
   const bars = parts ? of(Kind.LOCK, Kind.POINT).filter((i) => store.kind[i] === Kind.LOCK || isPart(i)) : of(Kind.LOCK);
   const points = of(Kind.POINT, Kind.RPC);
-  const { keys, rowOfValue, exec } = rowsOfColumn(store, pid, store.counts.pid, pids, (n) => n > 0, [waits, bars]);
+  const { keys, rowOfValue, exec } = rowsOfColumn(execution, pid, pids, (n) => n > 0, [waits, bars]);
   return {
     name: "PID", title: "Threads", keys, labels: keys.map((n) => threadText(store, n)), rowOf: (i) => rowOfValue[pid[i]],
     target: (i) => wokenBy(store, i), exec, waits, points: parts ? points.filter((i) => !isPart(i)) : points, bars,
+    steals: of(Kind.STEAL).filter((i) => pids[pid[i]] > 0),
+  };
+}
+
+/**
+ * Two rows for each CPU of a guest: the thread of its host that runs it, and under that what it does.
+ * @param {Store} store
+ * @param {IdsOf} of
+ * @returns {Parts | null}
+ */
+function guestParts(store, of) {
+  const { cpu, cpus, pid, pids, kind, meta } = store;
+  const pairs = virtualCpus(meta).filter((pair) => cpus.includes(pair.cpu));
+  if (pairs.length === 0) return null;
+  const rowOfCpu = new Map(pairs.map((pair, n) => [pair.cpu, 2 * n + 1]));
+  const rowOfThread = new Map(pairs.map(({ thread }, n) => [thread, 2 * n]));
+  const byCpu = Int32Array.from(cpus, (number) => rowOfCpu.get(number) ?? -1);
+  const byThread = Int32Array.from(pids, (number) => rowOfThread.get(number) ?? -1);
+  const rowOf = (/** @type {number} */ i) => (byCpu[cpu[i]] >= 0 ? byCpu[cpu[i]] : byThread[pid[i]]);
+  const rows = 2 * pairs.length;
+  const labels = pairs.flatMap((pair) => [threadText(store, pair.thread), `\u2514 ${cpuText(store, pair.cpu)}`]);
+  return {
+    name: "GUEST", title: "Guests", keys: Array.from({ length: rows }, (_, row) => row), labels, rowOf, sections: headedSections(labels, 2),
+    exec: indexByRow(rows, rowsOfEach(kind.length, (i) => (isExecution(kind[i]) ? rowOf(i) : -1))),
+    waits: of(Kind.WAIT), points: of(Kind.POINT, Kind.RPC), open: true,
   };
 }
 
@@ -218,7 +257,7 @@ function rpcParts(store, of) {
   }
   if (keys.length === 0) return null;
   const rowOf = (/** @type {number} */ i) => (rpc[i] > 0 ? rowOfId[rpc[i] & 0xffff] : -1);
-  const exec = indexByRow(keys.length, Int32Array.from(kind, (k, i) => (isExecution(k) ? rowOf(i) : -1)));
+  const exec = indexByRow(keys.length, rowsOfEach(n, (i) => (rpc[i] > 0 && isExecution(kind[i]) ? rowOf(i) : -1)));
   const labels = keys.map((id) => `rpc.${id}`);
   const named = new Uint8Array(keys.length);
   const points = of(Kind.RPC);
@@ -235,19 +274,19 @@ function rpcParts(store, of) {
 }
 
 /**
- * A row for each lock, queue and resource that is spoken of, and for each name of parts that any thread may end.
+ * A row for each lock, queue and resource that is spoken of, for each name of parts that any thread may end, and for each
+ * task.
  * @param {Store} store
  * @param {IdsOf} of
  * @returns {Parts | null}
  */
 function resourceParts(store, of) {
   const { kind, arg, name, names, event, events } = store;
-  const isAsync = (/** @type {number} */ i) => events[event[i]] === ASYNC_PART;
-  const asyncs = events.includes(ASYNC_PART) ? of(Kind.POINT).filter(isAsync) : [];
-  const bars = asyncs.length > 0 ? of(Kind.LOCK, Kind.QUEUE, Kind.POINT).filter((i) => kind[i] !== Kind.POINT || isAsync(i)) : of(Kind.LOCK, Kind.QUEUE);
+  const parts = events.includes(ASYNC_PART) ? partRows(store, of(Kind.POINT)) : new Map();
+  const bars = parts.size > 0 ? of(Kind.LOCK, Kind.QUEUE, Kind.POINT).filter((i) => kind[i] !== Kind.POINT || parts.has(i)) : of(Kind.LOCK, Kind.QUEUE);
   const points = of(Kind.POINT).filter((i) => events[event[i]] === RESOURCE_EVENT);
-  /** Rows of parts by name. @type {Map<string, number>} */
-  const parts = new Map();
+  /** Rows of parts by key. @type {Map<string, number>} */
+  const keyed = new Map();
   /** Rows by argument. @type {Map<number, number>[]} */
   const rows = [];
   for (const sort of RESOURCE_SORTS) rows[sort.kind] = new Map();
@@ -255,9 +294,9 @@ function resourceParts(store, of) {
   const labels = [];
   for (const list of [bars, points]) {
     for (const i of list) {
-      if (isAsync(i)) {
-        const part = withoutFields(names[name[i]]);
-        if (!parts.has(part)) parts.set(part, labels.push(`part ${shownName(part)}`) - 1);
+      const part = parts.get(i);
+      if (part) {
+        if (!keyed.has(part.key)) keyed.set(part.key, labels.push(part.label) - 1);
         continue;
       }
       const row = rows[kind[i]];
@@ -269,10 +308,10 @@ function resourceParts(store, of) {
   }
   if (labels.length === 0) return null;
   const has = (/** @type {number} */ i) => kind[i] !== Kind.POINT || events[event[i]] === RESOURCE_EVENT;
+  const rowOf = (/** @type {number} */ i) => keyed.get(parts.get(i)?.key ?? "") ?? (has(i) ? rows[kind[i]]?.get(arg[i]) ?? -1 : -1);
   return {
     name: "RES", title: parts.size > 0 ? "Locks, queues, parts" : "Locks, queues", keys: labels.map((_, row) => row), labels,
-    rowOf: (i) => (isAsync(i) ? parts.get(withoutFields(names[name[i]])) ?? -1 : has(i) ? rows[kind[i]]?.get(arg[i]) ?? -1 : -1), bars, points,
-    isBase: (i) => events[event[i]] === LOCK_HELD,
+    rowOf, bars, points, isBase: (i) => events[event[i]] === LOCK_HELD,
   };
 }
 
@@ -288,24 +327,22 @@ function networkParts({ kind }, of) {
 
 /**
  * Rows for those values of a column that execution or one of the lists has, and the execution on each.
- * @param {Store} store
+ * @param {Index} execution by the place of the value, of those that have a row
  * @param {Column} column
- * @param {Uint32Array} count execution by value of the column
  * @param {number[]} values
  * @param {(value: number) => boolean} hasRow
  * @param {Uint32Array[]} lists
  */
-function rowsOfColumn({ kind }, column, count, values, hasRow, lists) {
-  const ofValue = indexByColumn(values.length, Int32Array.from(values, (key, v) => (hasRow(key) ? v : -1)), column, count, kind, Kind.SCHED);
-  const used = Uint8Array.from(values, (_, v) => (ofValue.first[v + 1] > ofValue.first[v] ? 1 : 0));
+function rowsOfColumn({ first: firsts, ids }, column, values, hasRow, lists) {
+  const used = Uint8Array.from(values, (_, v) => (firsts[v + 1] > firsts[v] ? 1 : 0));
   for (const list of lists) for (const i of list) used[column[i]] = 1;
   /** @type {number[]} */
   const keys = [];
   const rowOfValue = Int32Array.from(values, (key, v) => (used[v] === 1 && hasRow(key) ? keys.push(key) - 1 : -1));
   // Values without a row have no execution, so those that have one stand in the order of the rows already.
-  const first = new Uint32Array(keys.length + 1).fill(ofValue.ids.length);
-  for (let v = 0; v < values.length; v++) if (rowOfValue[v] >= 0) first[rowOfValue[v]] = ofValue.first[v];
-  return { keys, rowOfValue, exec: { first, ids: ofValue.ids } };
+  const first = new Uint32Array(keys.length + 1).fill(ids.length);
+  for (let v = 0; v < values.length; v++) if (rowOfValue[v] >= 0) first[rowOfValue[v]] = firsts[v];
+  return { keys, rowOfValue, exec: { first, ids } };
 }
 
 /** @param {Store} store @param {Parts} parts @returns {Group} */
@@ -314,7 +351,7 @@ function buildGroup(store, parts) {
   const rows = keys.length;
   const rowOfKey = parts.rowOfKey ?? new Map(keys.map((key, row) => [key, row]));
   const lane = (/** @type {Uint32Array | undefined} */ ids = new Uint32Array(0)) =>
-    laneOf(store, indexByRow(rows, Int32Array.from(ids, rowOf), ids));
+    laneOf(store, indexByRow(rows, rowsOfEach(ids.length, (k) => rowOf(ids[k])), ids));
   const index = parts.exec ?? indexByRow(rows, new Int32Array(0));
   putInstantsFirst(store, index);
   // Where spans do not overlap the last one is the latest, and no list of ends is needed.
@@ -325,8 +362,9 @@ function buildGroup(store, parts) {
     targetRow: (/** @type {number} */ arc) => (target ? rowOfKey.get(target(arc)) ?? -1 : -1),
     exec, waits: lane(parts.waits), points: lane(parts.points), bars,
     barIntervals: new IntervalIndex(store, bars), ...stack(store, bars, parts.isBase), freq: lane(parts.freq), samples: lane(parts.samples),
-    messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open, hidden: false,
+    steals: lane(parts.steals), messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open, hidden: false,
     onlyLit: false, lit: new Uint8Array(rows), litCount: 0, from: new Float64Array(rows), to: new Float64Array(rows),
+    sections: parts.sections ?? [],
     // Made when the group is drawn first: threads are closed while a page opens.
     get tree() {
       const value = new SummaryTree(store, exec.ids);

@@ -13,6 +13,8 @@ export const MARK_A = EVENT.MARK_A;
 export const PART = EVENT.PROGRAM_BEGIN;
 /** A part of a program that any thread may end; its name has a row among the resources. */
 export const ASYNC_PART = EVENT.PROGRAM_ASYNC_BEGIN;
+/** What a program counts is this much from here on. */
+export const VALUE = EVENT.PROGRAM_VALUE;
 export const LOCK_HELD = EVENT.LOCK_HELD;
 export const RESOURCE_EVENT = EVENT.RESOURCE;
 /** Events by which a message arrives. @type {readonly number[]} */
@@ -66,19 +68,20 @@ export const isKernel = (kind) => kind >= Kind.SYSCALL && kind <= Kind.SCHED;
 /** What a thread waits for: the letter of its wait event, the name, a word, and when it is that. */
 export const WAITS = Object.freeze([
   ["c", "wait_cpu", "a CPU", "it could run, but other threads did"],
-  ["d", "wait_disk", "disk", "pages of a file are read, or written"],
-  ["f", "wait_frozen", "thaw", "its control group is frozen"],
-  ["h", "wait_stopped", "SIGCONT", "a signal stopped it"],
+  ["d", "wait_disk", "a disk", "pages of a file are read, or written"],
+  ["f", "wait_frozen", "its group to be thawed", "its control group is frozen"],
+  ["g", "wait_guest", "work for its guest", "it runs a virtual CPU that has halted, since its guest has nothing to do"],
+  ["h", "wait_stopped", "a signal to continue", "a signal stopped it"],
   ["i", "wait_idle", "an idle CPU to wake up", "it could run, but an idle CPU was slow to wake up"],
-  ["k", "wait_task", "a thread or work", "another task has yet to end or to send a signal; a kernel thread waits for work"],
+  ["k", "wait_task", "another thread, or work", "that has yet to end or to send a signal; a kernel thread waits for work"],
   ["l", "wait_lock", "a lock", "another thread holds it: a lock of a program, a file, a directory"],
   ["m", "wait_mem", "memory", "its group is above its limit, pages are reclaimed, or other threads hold the address space"],
-  ["n", "wait_net", "network", "nothing has arrived from another machine or over loopback"],
-  ["p", "wait_pipe", "a pipe", "another thread has yet to write or read: a pipe, a socket on this machine, a terminal"],
-  ["q", "wait_quota", "CPU quota", "its control group has used up its share of the CPU"],
-  ["r", "wait_rcu", "RCU", "all CPUs have yet to leave their read-side sections"],
+  ["n", "wait_net", "the network", "nothing has arrived from another machine or over loopback"],
+  ["p", "wait_pipe", "data from another thread", "that has yet to write or read: a pipe, a socket on this machine, a terminal"],
+  ["q", "wait_quota", "its CPU quota", "its control group has used up its share of the CPU"],
+  ["r", "wait_rcu", "an RCU grace period", "all CPUs have yet to leave their read-side sections"],
   ["s", "wait_sche", "the scheduler", "the scheduler balances the CPUs"],
-  ["t", "wait_time", "time", "it sleeps for a time, or until a given time"],
+  ["t", "wait_time", "time to pass", "it sleeps for a time, or until a given time"],
   ["v", "wait_stall", "a CPU that stood still", "the host, or the firmware, did not let the CPU run"],
   ["x", "wait_traced", "its tracer", "a debugger or another tracer holds it"],
   ["z", "wait_unk", "something not in the trace", "the trace does not show it"],

@@ -4,7 +4,8 @@
 /** Bits of a thread's own number; above them stands the machine's place among all. */
 const PID_BITS = 22;
 
-/** One of several machines; its CPUs are those from its first on. @typedef {{name: string, first_cpu: number, clock: string, within: number | null}} Machine */
+/** Whose guest a machine is: the host's place among all, and by CPU of the guest the host's thread that runs it, 0 if that is not known. @typedef {{host: number, threads: number[]}} Inside */
+/** One of several machines; its CPUs are those from its first on. @typedef {{name: string, first_cpu: number, clock: string, within: number | null, inside?: Inside}} Machine */
 /** @typedef {{machines?: Machine[]}} Machines */
 
 /** The machine of a CPU, undefined if there is only one. @param {Machines} meta @param {number} cpu */
@@ -15,3 +16,12 @@ export const machineOfThread = ({ machines = [] }, pid) => (pid < 0 ? undefined 
 
 /** The number that a thread has on its machine. @param {number} pid */
 export const ownNumber = (pid) => pid % 2 ** PID_BITS;
+
+/**
+ * The CPUs of guests whose hosts are traced, too, each with the host's thread that runs it.
+ * @param {Machines} meta
+ */
+export function virtualCpus({ machines = [] }) {
+  const of = (/** @type {Machine} */ { first_cpu: first, inside }) => inside?.threads.map((thread, n) => ({ thread, cpu: first + n })) ?? [];
+  return machines.flatMap(of).filter(({ thread }) => thread > 0);
+}

@@ -9,21 +9,8 @@ import { Summary } from "./tree.js";
  * @import {Group} from "./groups.js"
  */
 
-/** The order in which each process has one row in place of its threads, and kernel threads have one together. */
-export const FOLDED = "folded";
-
-/** The order in which each control group has one row. */
-export const CGROUPS = "control group";
-
-/** The order in which each of several machines has one row. */
-export const MACHINES = "machine";
-
 /** What rows can be ordered by: the number of each thread, its time on CPUs in sight, when it ran first, its name, its process. */
-export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process", FOLDED, CGROUPS, MACHINES]);
-
-/** The orders that a trace has something for. @param {Store} store */
-export const ordersOf = ({ meta }) => ORDERS.filter((order) =>
-  (order === CGROUPS ? meta.cgroups !== undefined : order !== MACHINES || (meta.machines?.length ?? 0) > 1));
+export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process"]);
 
 /** A range of time. @typedef {{t0: number, t1: number}} Range */
 
@@ -33,18 +20,26 @@ const names = new Intl.Collator("en", { numeric: true });
 /**
  * The rows of a group in an order, rows that are alike in that of their numbers: most time first, none last.
  * @param {Store} store
- * @param {Group} group
+ * @param {Group} group of threads, or of several in each row
  * @param {string} by one of `ORDERS`
  * @param {(row: number) => Range} inSight what is in sight of a row
+ * @param {Group} threads by themselves
  * @returns {number[]}
  */
-export function orderOf(store, group, by, inSight) {
+export function orderOf(store, group, by, inSight, threads) {
   const { keys, labels, exec: { first, ids } } = group;
   const rows = [...keys.keys()];
   const ascending = (/** @type {number[]} */ values) => rows.sort((a, b) => values[a] - values[b]);
-  if (by === "CPU time") return ascending(rows.map((row) => -timeIn(store, group, row, inSight(row))));
+  if (by === "CPU time") {
+    const times = rows.map(() => 0);
+    for (const [k, pid] of threads.keys.entries()) {
+      const row = group.rowOfKey.get(pid) ?? -1;
+      if (row >= 0) times[row] -= timeIn(store, threads, k, inSight(row));
+    }
+    return ascending(times);
+  }
   if (by === "first run") return ascending(rows.map((row) => (first[row] < first[row + 1] ? store.start[ids[first[row]]] : Number.MAX_VALUE)));
-  if (by === "process") return ascending(keys.map((pid) => 2 * processOf(store, pid) + Number(processOf(store, pid) !== pid)));
+  if (by === "process") return ascending(keys.map((pid) => (pid === 0 ? Number.MAX_VALUE : 2 * processOf(store, pid) + Number(processOf(store, pid) !== pid))));
   if (by === "name") return rows.sort((a, b) => names.compare(labels[a], labels[b]));
   return rows;
 }

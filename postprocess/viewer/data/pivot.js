@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Durations of many spans added up, in groups by any two of name, program, thread, process and CPU.
+// Durations of many spans added up, in groups by any two of name, program, thread, process, control group, CPU and reason, of
+// wakeups also by the thread woken and by its CPU.
 //
 // One pass over the spans counts each in the step of its duration, of its group. A step is at most a 32nd of its
 // durations wide, so quantiles are right within 1.6 %; count, sum, shortest and longest are exact.
@@ -7,30 +8,43 @@
 import { countersOf } from "./counters.js";
 import { cgroupsOf, processOf, shownName, threadText } from "./format.js";
 import { exactly } from "./search.js";
-import { isExecution } from "./kind.js";
+import { isExecution, waitLetter, WAIT_A, WAITS } from "./kind.js";
+import { reasonsOf, REASONS_MAX } from "./reasons.js";
 import { KIND_NAMES } from "./tables.js";
+import { targetCpus, targetThreads } from "./targets.js";
+import { wordedName } from "./words.js";
 /**
  * @import {Calls} from "./calls.js"
  * @import {Store} from "./decode.js"
  * @import {Column} from "./part.js"
+ * @import {Targets} from "./targets.js"
  */
 
 /** Steps in each doubling of the duration; below twice that each unit of 10 ns is one. */
 const STEP_BITS = 5;
 const DOUBLING = 1 << STEP_BITS;
 /** Steps up to a day. */
-const STEPS = 40 * DOUBLING;
+export const STEPS = 40 * DOUBLING;
+/** Bits of the number of a step, and all of them. */
+const STEP_NUMBER_BITS = 11;
+const STEP_NUMBER = (1 << STEP_NUMBER_BITS) - 1;
 /** Groups that are told apart, in 16 bits; the others are one. */
 const GROUPS_MAX = 16384;
 /** Pairs of groups up to which a table says the place of each; of its room only what is used takes memory. */
 const PAIRS_MAX = 1 << 26;
 
-/** The step of a duration. @param {number} units */
+/** Durations below this, 42 s, are whole numbers of 32 bits. */
+const SHORT = 2 ** 32;
+
+/** The step of a short duration. @param {number} units */
+function stepOfShort(units) {
+  const shift = 31 - STEP_BITS - Math.clz32(units | DOUBLING);
+  return shift * DOUBLING + ((units >>> shift) & (2 * DOUBLING - 1));
+}
+
+/** The step of a duration. Loops over many call `stepOfShort` themselves where they can: no fraction is in it, which takes half the time. @param {number} units */
 export function stepOf(units) {
-  if (units < 2 ** 31) {
-    const shift = 31 - STEP_BITS - Math.clz32(units | DOUBLING);
-    return shift * DOUBLING + (units >>> shift);
-  }
+  if (units < SHORT) return stepOfShort(units);
   const shift = Math.floor(Math.log2(units)) - STEP_BITS;
   return Math.min(shift * DOUBLING + Math.floor(units / 2 ** shift), STEPS - 1);
 }
@@ -51,7 +65,9 @@ export function minOfStep(step) {
 /** This many values, each by itself. @param {number} size */
 const allUpTo = (size) => Int32Array.from({ length: size }, (_, k) => k);
 
-/** The ways to group spans. @type {readonly [string, string, (store: Store) => Grouping][]} */
+/** What is grouped: all spans, and whole calls if these are listed, alone or beside other spans. @typedef {{spans: Store, calls: Calls | null, beside: Calls | null}} Grouped */
+
+/** The ways to group spans. @type {readonly [string, string, (store: Store, of?: Grouped) => Grouping][]} */
 export const GROUPINGS = Object.freeze([
   ["name", "Name", ({ name, names }) => ({
     column: name, of: allUpTo(names.length), size: names.length, text: (k) => shownName(names[k]), find: (k) => exactly(names[k]),
@@ -67,7 +83,27 @@ export const GROUPINGS = Object.freeze([
     column: cpu, of: allUpTo(cpus.length), size: cpus.length,
     text: (k) => (cpus[k] < 0 ? "none" : `CPU ${cpus[k]}`), find: (k) => (cpus[k] < 0 ? "" : `cpu:${cpus[k]}`),
   })],
+  ["reason", "Reason", reasonsIn],
+  ["woken", "Woken", (store) => targetsBy(targetThreads(store), (pid) => threadText(store, pid), "woken")],
+  ["to", "To CPU", (store) => targetsBy(targetCpus(store), (cpu) => `CPU ${cpu}`, "to")],
 ]);
+
+/** @param {Targets} targets @param {(number: number) => string} textOf @param {string} selector @returns {Grouping} */
+function targetsBy({ column, numbers }, textOf, selector) {
+  return {
+    column, of: allUpTo(numbers.length), size: numbers.length,
+    text: (k) => (numbers[k] < 0 ? "none" : textOf(numbers[k])), find: (k) => (numbers[k] < 0 ? "" : `${selector}:${numbers[k]}`),
+  };
+}
+
+/** What is waited for, of whole calls longest. @param {Store} store @param {Grouped} [of] @returns {Grouping} */
+function reasonsIn(store, { spans, calls, beside } = { spans: store, calls: null, beside: null }) {
+  const nameOf = (/** @type {number} */ k) => (k === 0 ? "" : WAITS.find(([letter]) => letter === waitLetter(WAIT_A + k - 1))?.[1] ?? `wait_${waitLetter(WAIT_A + k - 1)}`);
+  return {
+    column: reasonsOf(spans, calls, beside), of: allUpTo(REASONS_MAX), size: REASONS_MAX,
+    text: (k) => (k === 0 ? "no wait" : wordedName(nameOf(k))), find: (k) => (k === 0 || calls || beside ? "" : exactly(nameOf(k))),
+  };
+}
 
 /** Threads of one name together. @param {Store} store @returns {Grouping} */
 function programsOf(store) {
@@ -157,7 +193,8 @@ export class Durations {
       sum += d;
       if (d < shortest) shortest = d;
       if (d > longest) longest = d;
-      steps[stepOf(d)]++;
+      if (d < SHORT) steps[stepOfShort(d)]++;
+      else steps[stepOf(d)]++;
     }
     [this.count, this.sum, this.shortest, this.longest] = [ids.length, sum, shortest, longest];
   }
@@ -182,83 +219,91 @@ export class Pivot {
    * @param {Uint32Array} ids
    * @param {Grouping[]} by two at most; of none, only `all` is there
    * @param {Calls | null} [calls] whose store it is, if it is one of whole calls
+   * @param {Calls | null} [beside] of which first pieces stand for the whole, if any do
+   * @param {Uint32Array} [room] memory for a number of each, if it is large enough: of an earlier pivot, which is over then
    */
-  constructor(store, ids, by, calls = null) {
+  constructor(store, ids, by, calls = null, beside = null, room = new Uint32Array(0)) {
     const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), size: 1, text: () => "", find: () => "" };
-    const [one, two] = [by[0], by[1] ?? alone];
-    this.width = two.size;
-    /** By group, the numbers of both groupings in one; -1 for the last, of all that are too many. @type {number[]} */
+    const [one, two] = [by[0] ?? alone, by[1] ?? alone];
+    /** Whether a pair of numbers is that of the first grouping times `width`, with that of the second added; else it is the other way round. */
+    this.isFirstTimes = one.size < two.size;
+    this.width = Math.max(one.size, two.size);
+    /** By group, the numbers of both groupings in one, a pair; -1 for the last, of all that are too many. @type {number[]} */
     this.pairs = [];
     /** @type {Durations[]} */
     this.groups = [];
     this.all = new Durations();
+    /** Of each span its group and its step. @type {Uint32Array} */
+    this.places = new Uint32Array(0);
     if (by.length === 0) this.all.addAll(store.dur, ids);
-    else this.add(store, ids, one, two, calls);
+    else this.add(store, ids, one, two, calls, beside, room);
     for (const group of this.groups) this.all.join(group);
   }
 
   /** Counts the steps of some groups together: those of all take much more time where there are thousands. @type {(groups: Durations[]) => void} */
   countSteps = () => {};
 
-  /** @param {Durations[]} wanted @param {Uint16Array} places @param {Column} dur @param {Uint32Array} ids */
-  countIn(wanted, places, dur, ids) {
-    const { groups, all } = this;
+  /** @param {Durations[]} wanted */
+  countIn(wanted) {
+    const { groups, all, places } = this;
+    const n = places.length;
     if (wanted.length === 0 && all.counts) return;
     const rest = wanted.length * STEPS;
     const steps = new Uint32Array(rest + STEPS);
     wanted.forEach((group, k) => (group.counts = steps.subarray(k * STEPS, (k + 1) * STEPS)));
     // What is not wanted is counted in one place after the others: no branch can be guessed wrongly.
     const first = Uint32Array.from(groups, ({ counts }) => (counts?.buffer === steps.buffer ? counts.byteOffset / steps.BYTES_PER_ELEMENT : rest));
-    for (let k = 0; k < ids.length; k++) steps[first[places[k]] + stepOf(dur[ids[k]])]++;
+    for (let k = 0; k < n; k++) steps[first[places[k] >>> STEP_NUMBER_BITS] + (places[k] & STEP_NUMBER)]++;
     all.counts = new Uint32Array(STEPS);
     for (let k = 0; k < steps.length; k++) all.counts[k % STEPS] += steps[k];
   }
 
-  /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Calls | null} calls */
-  add(store, ids, one, two, calls) {
-    const { dur } = store;
-    const places = this.placesOf(ids, one, two);
-    // Count, sum, shortest and longest of each group lie beside each other, in one line of the processor's cache.
-    const numbers = new Float64Array(this.pairs.length * 4);
-    for (let at = 0; at < this.pairs.length; at++) numbers[4 * at + 2] = Infinity;
-    for (let k = 0; k < ids.length; k++) {
-      const d = dur[ids[k]];
-      const at = 4 * places[k];
-      numbers[at]++;
-      numbers[at + 1] += d;
-      if (d < numbers[at + 2]) numbers[at + 2] = d;
-      if (d > numbers[at + 3]) numbers[at + 3] = d;
-    }
+  /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Calls | null} calls @param {Calls | null} beside @param {Uint32Array} room */
+  add(store, ids, one, two, calls, beside, room) {
+    this.places = room.length < ids.length ? new Uint32Array(ids.length) : room.subarray(0, ids.length);
+    const { places } = this;
+    const { counts, sums, shortest, longest } = this.placeAll(store.dur, ids, one, two);
     const countAll = () => this.countSteps(this.groups);
     this.groups = this.pairs.map((_, at) => {
-      const [count, sum, shortest, longest] = numbers.subarray(4 * at, 4 * at + 4);
-      return Object.assign(new Durations(countAll), { count, sum, shortest, longest });
+      const group = new Durations(countAll);
+      group.count = counts[at + 1];
+      group.sum = sums[at + 1];
+      group.shortest = shortest[at + 1];
+      group.longest = longest[at + 1];
+      return group;
     });
     this.all.countAll = () => this.countSteps([]);
-    this.countSteps = (wanted) => this.countIn(wanted.filter(({ counts }) => !counts), places, dur, ids);
+    this.countSteps = (wanted) => this.countIn(wanted.filter(({ counts }) => !counts));
     if (calls) this.addCalls(ids, places, calls);
-    else this.addCounted(store, ids, places);
+    else this.addCounted(store, ids, places, beside);
   }
 
-  /** Adds up what was counted while spans ran. @param {Store} store @param {Uint32Array} ids @param {Uint16Array} places */
-  addCounted(store, ids, places) {
+  /** Adds up what was counted while spans ran, and calls. @param {Store} store @param {Uint32Array} ids @param {Uint32Array} places @param {Calls | null} beside */
+  addCounted(store, ids, places, beside) {
     const { dur, ipc, kind } = store;
     const { paces, misses } = countersOf(store);
     if (!paces && !misses) return;
     for (let k = 0; k < ids.length; k++) {
       const i = ids[k];
       if (!isExecution(kind[i])) continue;
-      const group = this.groups[places[k]];
+      const group = this.groups[places[k] >>> STEP_NUMBER_BITS];
+      if (beside && beside.of[i] > 0) {
+        const call = beside.of[i] - 1;
+        group.counted += beside.own[call];
+        group.work += beside.work[call] ?? 0;
+        group.misses += beside.misses[call] ?? 0;
+        continue;
+      }
       group.counted += dur[i];
       if (paces) group.work += dur[i] * paces[ipc[i] & 15];
       if (misses) group.misses += misses[ipc[i] & 15];
     }
   }
 
-  /** Adds up the own time of whole calls, and what was counted in it. @param {Uint32Array} ids @param {Uint16Array} places @param {Calls} calls */
+  /** Adds up the own time of whole calls, and what was counted in it. @param {Uint32Array} ids @param {Uint32Array} places @param {Calls} calls */
   addCalls(ids, places, { own, work, misses }) {
     for (let k = 0; k < ids.length; k++) {
-      const group = this.groups[places[k]];
+      const group = this.groups[places[k] >>> STEP_NUMBER_BITS];
       group.own += own[ids[k]];
       if (work.length > 0) group.work += work[ids[k]];
       if (misses.length > 0) group.misses += misses[ids[k]];
@@ -266,35 +311,57 @@ export class Pivot {
     if (work.length + misses.length > 0) for (const group of this.groups) group.counted = group.own;
   }
 
-  /** The group of each span, which is made with its first. @param {Uint32Array} ids @param {Grouping} first @param {Grouping} second */
-  placesOf(ids, first, second) {
-    const { width, pairs } = this;
-    const size = width * first.size;
-    // Both have the place of a pair from 1 on.
+  /**
+   * The group of each span, which is made with its first, above the step of its duration; and what each group comes to.
+   * All in one pass: what a span says is looked up once.
+   * @param {Column} dur
+   * @param {Uint32Array} ids
+   * @param {Grouping} first
+   * @param {Grouping} second
+   */
+  placeAll(dur, ids, first, second) {
+    const { pairs, places, width, isFirstTimes } = this;
+    const size = first.size * second.size;
+    // Both have the place of a pair from 1 on. The pairs of one thread, or whatever there are fewer of, lie beside each other: most of the table's memory is never touched.
     const table = size <= PAIRS_MAX ? new Uint16Array(size) : null;
     /** @type {Map<number, number>} */
     const map = new Map();
+    const isShort = dur.BYTES_PER_ELEMENT <= 4;
+    const room = GROUPS_MAX + 2;
+    const [counts, sums] = [new Uint32Array(room), new Float64Array(room)];
+    // No fraction is in numbers of 32 bits: to compare these takes less time.
+    const [shortest, longest] = isShort ? [new Uint32Array(room), new Uint32Array(room)] : [new Float64Array(room), new Float64Array(room)];
     const [one, two] = [first.column, second.column];
-    const [ofOne, ofTwo] = [first.of, second.of];
-    const places = new Uint16Array(ids.length);
-    for (let k = 0; k < ids.length; k++) {
+    // Of those that have no table, the number of a pair may be too large for 32 bits.
+    const [ofOne, ofTwo] = [first, second].map(({ of }, which) => (table ? of : Float64Array.from(of)).map((group) => ((which === 0) === isFirstTimes ? group * width : group)));
+    // Of an array, an engine may ask for the length again each time.
+    const n = ids.length;
+    for (let k = 0; k < n; k++) {
       const i = ids[k];
-      const pair = ofOne[one[i]] * width + ofTwo[two[i]];
-      let at = table ? table[pair] : map.get(pair) ?? 0;
-      if (at === 0) {
-        at = Math.min(pairs.length, GROUPS_MAX) + 1;
-        if (table) table[pair] = at;
-        else map.set(pair, at);
-        if (at > pairs.length) pairs.push(at > GROUPS_MAX ? -1 : pair);
+      const d = dur[i];
+      const pair = ofOne[one[i]] + ofTwo[two[i]];
+      let place = table ? table[pair] : map.get(pair) ?? 0;
+      if (place === 0) {
+        if (pairs.length <= GROUPS_MAX) shortest[pairs.push(pairs.length < GROUPS_MAX ? pair : -1)] = d;
+        place = pairs.length;
+        if (table) table[pair] = place;
+        else map.set(pair, place);
       }
-      places[k] = at - 1;
+      const group = (place - 1) << STEP_NUMBER_BITS;
+      if (isShort || d < SHORT) places[k] = group | stepOfShort(d);
+      else places[k] = group | stepOf(d);
+      counts[place]++;
+      sums[place] += d;
+      if (d < shortest[place]) shortest[place] = d;
+      if (d > longest[place]) longest[place] = d;
     }
-    return places;
+    return { counts, sums, shortest, longest };
   }
 
-  /** The number of a group in one of the groupings. @param {number} at @param {number} which 0 or 1 */
+  /** The number of a group in one of the groupings; -1 of the last, if it is of all that are too many. @param {number} at @param {number} which 0 or 1 */
   numberOf(at, which) {
-    const pair = this.pairs[at];
-    return which === 0 ? Math.floor(pair / this.width) : pair % this.width;
+    const { pairs, width, isFirstTimes } = this;
+    if (pairs[at] < 0) return -1;
+    return (which === 0) === isFirstTimes ? Math.floor(pairs[at] / width) : pairs[at] % width;
   }
 }

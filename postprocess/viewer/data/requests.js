@@ -7,18 +7,21 @@
 
 import { piecesOf } from "./decode.js";
 import { unpackPart } from "./part.js";
+import { Durations } from "./pivot.js";
 /** @import {Column} from "./part.js" */
 
 /**
  * @typedef {{kind: string, text: string[]}} CauseText
  * @typedef {{field: string, rows: number, width: number, wide: number, offset: number, bytes: number}} Stored
  * @typedef {{start: number, end: number}} Side
- * @typedef {{asked: string, causes: CauseText[], threads: Record<string, string>, sides: [Side, Side] | null, apart: boolean, columns: Stored[]}} Carried
+ * @typedef {{unit: string, scale: number, cost: number, other: number}} Pace
+ * @typedef {{excessMin: number, timeMin: number, shareMin: number, worth: number, causes: number, lookedAt: number, names: number, ofCpus: string[], often: [number, number, number], pace: Pace}} Rules
+ * @typedef {{asked: string, unfinished: number, causes: CauseText[], threads: Record<string, string>, sides: [Side, Side] | null, apart: boolean, rules: Rules, columns: Stored[]}} Carried
  */
 
 /** A part of a request's time: from when, until when, into which cause it went, on which CPU (-1 for none), and whose thread is to blame (-1 for the request's own). @typedef {{from: number, to: number, cause: number, cpu: number, culprit: number}} PathPart */
 
-/** What went into each cause, over some requests: time, stretches of it, instructions in sixteenths, and in how many requests it is. */
+/** What went into each cause, over some requests: time, stretches of it, what was counted, in how many requests it is, and whose thread alone is to blame: its number and one, 0 if nobody is, -1 if several are. */
 export class Sums {
   /** @param {number} causes */
   constructor(causes) {
@@ -28,6 +31,7 @@ export class Sums {
     this.parts = new Float64Array(causes);
     this.works = new Float64Array(causes);
     this.requests = new Uint32Array(causes);
+    this.blamed = new Float64Array(causes);
   }
 
   /** The mean duration. */
@@ -35,11 +39,12 @@ export class Sums {
     return this.time / Math.max(this.count, 1);
   }
 
-  /** What is left of these without some of them. @param {Sums} some */
+  /** What is left of these without some of them; who is to blame in all of them stays. @param {Sums} some */
   without(some) {
     const rest = new Sums(this.times.length);
     rest.count = this.count - some.count;
     rest.time = this.time - some.time;
+    rest.blamed = this.blamed;
     for (const column of /** @type {const} */ (["times", "parts", "works", "requests"])) {
       rest[column].forEach((_, cause) => (rest[column][cause] = this[column][cause] - some[column][cause]));
     }
@@ -79,11 +84,13 @@ export async function readRequests(carried, chunks, chunkBytes, spans) {
 
 export class Requests {
   /** @param {Carried} carried @param {Record<string, Column>} columns @param {Starts} spans */
-  constructor({ asked, causes, threads, sides, apart }, { pid, start, dur, parts, steps, length, cause, cpu, culprit, work }, spans) {
+  constructor({ asked, unfinished, causes, threads, sides, apart, rules }, { pid, start, dur, parts, steps, length, cause, cpu, culprit, work }, spans) {
     this.asked = asked;
+    this.unfinished = unfinished;
     this.causes = causes;
     this.threads = threads;
     this.sides = sides;
+    this.rules = rules;
     this.n = start.length;
     this.pid = pid;
     this.start = start;
@@ -102,8 +109,12 @@ export class Requests {
     /** The causes of each request: those of request n are from `offsets[n]` to `offsets[n + 1]`. */
     this.offsets = new Float64Array(this.n + 1);
     this.present = this.whichCauses();
+    const numbers = Uint32Array.from(start, (_, n) => n);
+    /** What their durations come to. */
+    this.durations = new Durations();
+    this.durations.addAll(dur, numbers);
     /** Numbers of requests by duration; of the same by number. */
-    this.byDuration = Uint32Array.from(start, (_, n) => n).sort((a, b) => dur[a] - dur[b] || a - b);
+    this.byDuration = numbers.sort((a, b) => dur[a] - dur[b] || a - b);
     this.all = this.sum(this.byDuration);
     /** The cause that CPUs stood still, if that is told apart; -1 if not. */
     this.apart = apart ? causes.findIndex(({ kind }) => kind === "stalled") : -1;
@@ -161,12 +172,22 @@ export class Requests {
 
   /** What went into each cause, over these requests. @param {Uint32Array} numbers */
   sum(numbers) {
-    const { start, dur, first, after, at, length, cause, work, offsets, present } = this;
     const sums = new Sums(this.causes.length);
-    const { times, parts, works, requests } = sums;
-    // How many of them each part is in, as changes from part to part; what lies outside of a request at its ends is taken away.
-    const changes = new Int32Array(at.length + 1);
-    for (const r of numbers) {
+    const chosen = new Uint8Array(this.n);
+    for (const r of numbers) chosen[r] = 1;
+    // How many of them each part is in, as changes from part to part.
+    const changes = new Int32Array(this.at.length + 1);
+    this.addEnds(sums, chosen, changes);
+    this.addParts(sums, changes);
+    return sums;
+  }
+
+  /** Counts the requests chosen, and where their parts begin and end; what lies outside of a request at its ends is taken away. In the order of their parts: by duration, each would wait for memory a dozen times. @param {Sums} sums @param {Uint8Array} chosen @param {Int32Array} changes */
+  addEnds(sums, chosen, changes) {
+    const { n, start, dur, first, after, at, length, cause, work, offsets, present } = this;
+    const { times, works, requests } = sums;
+    for (let r = 0; r < n; r++) {
+      if (chosen[r] === 0) continue;
       sums.count++;
       sums.time += dur[r];
       if (dur[r] === 0 || first[r] === after[r]) continue;
@@ -181,14 +202,20 @@ export class Requests {
       if (behind > 0) works[cause[tail]] -= workOf(work[tail], behind, length[tail]);
       for (let k = offsets[r]; k < offsets[r + 1]; k++) requests[present[k]]++;
     }
-    for (let k = 0, many = 0; k < at.length; k++) {
+  }
+
+  /** Adds each part as often as a request is in it. @param {Sums} sums @param {Int32Array} changes */
+  addParts({ times, parts, works, blamed }, changes) {
+    const { length, cause, culprit, work } = this;
+    for (let k = 0, many = 0; k < length.length; k++) {
       many += changes[k];
       if (many === 0) continue;
-      times[cause[k]] += many * length[k];
-      parts[cause[k]] += many;
-      works[cause[k]] += many * work[k];
+      const its = cause[k];
+      times[its] += many * length[k];
+      parts[its] += many;
+      if (work[k] > 0) works[its] += many * work[k];
+      if (culprit[k] > 0 && blamed[its] !== culprit[k]) blamed[its] = blamed[its] === 0 ? culprit[k] : -1;
     }
-    return sums;
   }
 
   /** The path of a request. @param {number} r @returns {PathPart[]} */

@@ -2,7 +2,7 @@
 // Lists of spans by row, made by one counting sort each, and how to find a time in them.
 
 import { isExecution } from "./kind.js";
-import { Kind, KIND_NAMES } from "./tables.js";
+import { Kind } from "./tables.js";
 /**
  * @import {Store} from "./decode.js"
  * @import {Column} from "./part.js"
@@ -19,6 +19,13 @@ import { Kind, KIND_NAMES } from "./tables.js";
  * @typedef {Index & {maxEnd: Float64Array}} Lane
  * @typedef {Index & {maxEnd: Float64Array | null}} Exec
  */
+
+/** The row of each of some items. Filling an array from another by a function takes five times as long. @param {number} n @param {(k: number) => number} rowOf */
+export function rowsOfEach(n, rowOf) {
+  const rows = new Int32Array(n);
+  for (let k = 0; k < n; k++) rows[k] = rowOf(k);
+  return rows;
+}
 
 /**
  * Sorts spans by row, keeping their order.
@@ -39,16 +46,15 @@ export function indexByRow(rows, rowOf, ids) {
 }
 
 /**
- * Sorts execution by the row that a column says, keeping its order; and in the same way any kinds by another column.
+ * Sorts execution by the row that a column says, keeping its order.
  * @param {number} rows
  * @param {Int32Array} rowOfValue row of each value of the column, -1 to leave it out
  * @param {Column} column
  * @param {Uint32Array} count spans to take, by value of the column
  * @param {Uint8Array} kind
- * @param {number} last the last kind that is taken
  * @returns {Index}
  */
-export function indexByColumn(rows, rowOfValue, column, count, kind, last) {
+export function indexByColumn(rows, rowOfValue, column, count, kind) {
   const n = column.length;
   const first = new Uint32Array(rows + 1);
   for (let v = 0; v < rowOfValue.length; v++) if (rowOfValue[v] >= 0) first[rowOfValue[v] + 1] += count[v];
@@ -56,7 +62,7 @@ export function indexByColumn(rows, rowOfValue, column, count, kind, last) {
   const next = first.slice(0, rows);
   const ids = new Uint32Array(first[rows]);
   for (let i = 0; i < n; i++) {
-    if (kind[i] > last) continue;
+    if (kind[i] > Kind.SCHED) continue;
     const row = rowOfValue[column[i]];
     if (row >= 0) ids[next[row]++] = i;
   }
@@ -69,52 +75,69 @@ export function indexByColumn(rows, rowOfValue, column, count, kind, last) {
  * @param {Index} index
  * @returns {Lane}
  */
-export function laneOf(store, index) {
-  const maxEnd = new Float64Array(index.ids.length);
-  for (let r = 0; r + 1 < index.first.length; r++) {
+export function laneOf({ start, dur }, index) {
+  const { first, ids } = index;
+  const maxEnd = new Float64Array(ids.length);
+  for (let r = 0; r + 1 < first.length; r++) {
     let latest = -Infinity;
-    for (let k = index.first[r]; k < index.first[r + 1]; k++) {
-      const i = index.ids[k];
-      latest = Math.max(latest, store.start[i] + store.dur[i]);
+    for (let k = first[r]; k < first[r + 1]; k++) {
+      const end = start[ids[k]] + dur[ids[k]];
+      if (end > latest) latest = end;
       maxEnd[k] = latest;
     }
   }
   return { ...index, maxEnd };
 }
 
-/** Whether there are spans of no length on rows, by what they were asked of. @type {WeakMap<Store, boolean>} */
+/** Execution and waits of no length, by what they are among. @type {WeakMap<Store, number[]>} */
 const INSTANTS = new WeakMap();
 
-/** Whether any execution, or any wait, has no length: few traces have one. @param {Store} store */
-function hasInstants(store) {
+/** Execution and waits of no length, in order: few traces have any. @param {Store} store */
+function instantsOf(store) {
   const { dur, kind } = store;
-  let has = INSTANTS.get(store);
-  if (has === undefined) {
-    let i = dur.indexOf(0);
-    while (i >= 0 && kind[i] > Kind.WAIT) i = dur.indexOf(0, i + 1);
-    INSTANTS.set(store, (has = i >= 0));
+  let instants = INSTANTS.get(store);
+  if (!instants) {
+    instants = [];
+    for (let i = dur.indexOf(0); i >= 0; i = dur.indexOf(0, i + 1)) if (kind[i] <= Kind.WAIT) instants.push(i);
+    INSTANTS.set(store, instants);
   }
-  return has;
+  return instants;
 }
 
 /**
  * Where a span of no length starts together with a longer one, puts it first: then ends are in order, too.
  * @param {Store} store
- * @param {Index} index
+ * @param {Index} index rows in the order of the spans' numbers
  */
 export function putInstantsFirst(store, index) {
   const { start, dur } = store;
-  if (!hasInstants(store)) return;
   const { first, ids } = index;
+  const instants = instantsOf(store);
+  if (instants.length === 0) return;
+  // Of few, each is looked for on every row; of many, all spans are looked at.
+  const few = instants.length * (first.length - 1) * 16 < ids.length;
   for (let r = 0; r + 1 < first.length; r++) {
-    for (let k = first[r] + 1; k < first[r + 1]; k++) {
+    const move = (/** @type {number} */ k) => {
       const i = ids[k];
-      if (dur[i] !== 0) continue;
       let to = k;
       for (; to > first[r] && dur[ids[to - 1]] > 0 && start[ids[to - 1]] === start[i]; to--) ids[to] = ids[to - 1];
       ids[to] = i;
-    }
+    };
+    // Moves go to the left: all places are known before the first.
+    if (few) instants.map((i) => placeOf(ids, first[r], first[r + 1], i)).filter((k) => k >= 0).forEach(move);
+    else for (let k = first[r] + 1; k < first[r + 1]; k++) if (dur[ids[k]] === 0) move(k);
   }
+}
+
+/** Where a number stands between two places of a list in order, -1 if it does not. @param {Uint32Array} list @param {number} from @param {number} to @param {number} wanted */
+function placeOf(list, from, to, wanted) {
+  let low = from;
+  for (let high = to; low < high;) {
+    const middle = (low + high) >>> 1;
+    if (list[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low < to && list[low] === wanted ? low : -1;
 }
 
 /**
@@ -186,14 +209,36 @@ export function firstInLane(lane, row, time) {
   return low;
 }
 
+/** All spans: those that are not execution by kind, execution by CPU and by thread. The place of each among its like stands for the row. @typedef {Index & {cpu: Index, pid: Index}} Kinds */
+
+/** Room for as many of each as there are, if those have a row, and where the next of each goes, -1 for nowhere. @param {Uint32Array} count @param {(which: number) => boolean} hasRow */
+function roomFor(count, hasRow) {
+  const first = new Uint32Array(count.length + 1);
+  for (let v = 0; v < count.length; v++) first[v + 1] = first[v] + (hasRow(v) ? count[v] : 0);
+  return { first, ids: new Uint32Array(first[count.length]), next: Int32Array.from(count, (_, v) => (hasRow(v) ? first[v] : -1)) };
+}
+
 /**
- * Spans that are not execution, by kind; the kind stands for the row.
+ * Sorts all spans in one pass: whether one is execution is hard for a processor to guess, and costs most of it.
  * @param {Store} store
- * @returns {Index}
+ * @returns {Kinds}
  */
-export function indexByKind({ kind, counts }) {
-  const rowOfKind = Int32Array.from(KIND_NAMES, (_, k) => (isExecution(k) ? -1 : k));
-  return indexByColumn(KIND_NAMES.length, rowOfKind, kind, counts.kind, kind, KIND_NAMES.length);
+export function indexByKind({ n, kind, cpu, cpus, pid, pids, counts }) {
+  const others = roomFor(counts.kind, (k) => !isExecution(k));
+  const ofCpus = roomFor(counts.cpu, (c) => cpus[c] >= 0);
+  const ofThreads = roomFor(counts.pid, (p) => pids[p] > 0);
+  for (let i = 0; i < n; i++) {
+    const k = kind[i];
+    if (k > Kind.SCHED) {
+      others.ids[others.next[k]++] = i;
+      continue;
+    }
+    const [c, p] = [cpu[i], pid[i]];
+    if (ofCpus.next[c] >= 0) ofCpus.ids[ofCpus.next[c]++] = i;
+    if (ofThreads.next[p] >= 0) ofThreads.ids[ofThreads.next[p]++] = i;
+  }
+  const index = (/** @type {Index} */ { first, ids }) => ({ first, ids });
+  return { ...index(others), cpu: index(ofCpus), pid: index(ofThreads) };
 }
 
 /**

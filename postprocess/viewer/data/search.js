@@ -6,14 +6,15 @@
 // once. As in the original viewer, names that begin with a dash match only patterns that do, unless a kind was asked for,
 // and while rows are highlighted only what lies on those is found.
 
-import { callsInParts, thingsAmong } from "./calls.js";
+import { callsInParts, lengthsOf } from "./calls.js";
 import { countText, durationText, parseDuration, UNSEEN } from "./format.js";
 import { indexByRow, laneOf, putInstantsFirst, seekStart } from "./rows.js";
 import { keepTaken, readSelectors, Scope } from "./selector.js";
 import { FLAG, Kind } from "./tables.js";
 import { TEXT_MAX, Texts } from "./texts.js";
+import { Things } from "./things.js";
 /**
- * @import {Calls, Things} from "./calls.js"
+ * @import {Calls} from "./calls.js"
  * @import {Store} from "./decode.js"
  * @import {Group} from "./groups.js"
  * @import {HighlightedRows} from "./highlight.js"
@@ -25,8 +26,6 @@ import { TEXT_MAX, Texts } from "./texts.js";
 const FOUND_BLOCK = 1 << 14;
 /** Spans whose texts are numbered together before a search needs them: some ms. */
 const PREPARED_TOGETHER = 1 << 19;
-/** Matches whose time is added up together, a power of two. */
-const SUM_BITS = 8;
 
 /** Whether a pattern asks for more than a name: for arguments, returned values, counters. @param {string} pattern */
 const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
@@ -56,6 +55,21 @@ export function patternWith(before, one) {
 /** @type {Query} */
 export const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: false, min: "", max: "" });
 
+/**
+ * A number of matches: calls as wholes, in how many pieces they were found, and at which of these the search is.
+ * @param {Things} things
+ * @param {number} n pieces and other spans
+ * @param {number} current -1 for none
+ */
+function countOfThings({ count, pieces, calls, interrupts }, n, current) {
+  const at = current < 0 ? "" : `${(current + 1).toLocaleString("en")} of `;
+  const wholes = [calls > 0 ? [countText(calls, "call")] : [], interrupts > 0 ? [countText(interrupts, "interrupt")] : []].flat();
+  const head = pieces === n && n > 0 ? wholes.join(" and ") : [count.toLocaleString("en"), ...wholes].join(", with ");
+  if (count === n) return `${at}${head}`;
+  const places = countText(n, pieces === n ? "piece" : "span");
+  return `${head} (${at === "" ? "" : `at ${at}`}${places})`;
+}
+
 export class Search {
   /** @param {Store} store @param {HighlightedRows} highlight */
   constructor(store, highlight) {
@@ -64,7 +78,7 @@ export class Search {
     this.query = NOTHING;
     /** Whether anything is looked for. */
     this.active = false;
-    /** Durations that match, units of 10 ns. */
+    /** Durations that match, of pieces those of their calls, units of 10 ns. */
     this.min = 0;
     this.max = Infinity;
     /** What is wrong with the query. */
@@ -80,15 +94,12 @@ export class Search {
     /** The matches, at the beginning of room that one search leaves to the next. */
     this.ids = new Uint32Array(0);
     this.room = new Uint32Array(0);
-    this.total = 0;
     /** All calls, once they were asked for. @type {Calls | null} */
     this.whole = null;
     /** The making of these. @type {ReturnType<typeof callsInParts> | null} */
     this.underWay = null;
     /** What `things` found last. @type {Things | null} */
     this.found = null;
-    /** Time of all matches before each block of them. */
-    this.sums = new Float64Array(1);
     /** Which of the matches is shown, -1 before the first. */
     this.current = -1;
     /** @type {Map<Group, Lane>} */
@@ -108,6 +119,7 @@ export class Search {
     this.current = -1;
     this.lanes.clear();
     this.ids = new Uint32Array(0);
+    this.found = null;
     const { scope, pattern, error } = readSelectors(this.store, query.pattern);
     this.error = error;
     if (error !== "") return;
@@ -130,15 +142,15 @@ export class Search {
     }
     this.active = true;
     this.scope = scope;
-    const dashed = scope.keys.has("kind") || pattern.replace(/^[\^(]+/, "").startsWith("-");
+    const dashed = ["kind", "woken", "to"].some((key) => scope.keys.has(key)) || pattern.replace(/^[\^(]+/, "").startsWith("-");
     const { name, names } = this.store;
     const allowed = names.map((text) => dashed || !text.startsWith("-"));
     const matching = names.map((text) => regex.test(text.slice(0, TEXT_MAX)));
     if (asksForCalls(pattern)) {
       const texts = this.textsOf(/ipc=|llc=/i.test(pattern));
       this.tried = texts.of;
-      this.hits = Uint8Array.from(texts.spans, (i) =>
-        (allowed[name[i]] && (matching[name[i]] || regex.test(texts.text(i))) !== invert ? 1 : 0));
+      this.hits = new Uint8Array(texts.spans.length);
+      for (const [k, i] of texts.spans.entries()) if (allowed[name[i]] && (matching[name[i]] || regex.test(texts.text(i))) !== invert) this.hits[k] = 1;
     } else {
       this.tried = name;
       this.hits = Uint8Array.from(names, (_, k) => (allowed[k] && matching[k] !== invert ? 1 : 0));
@@ -161,7 +173,7 @@ export class Search {
 
   /** What the matches are. */
   get things() {
-    return (this.found ??= thingsAmong(this.store, () => this.calls, this.ids));
+    return (this.found ??= new Things(this.store, () => this.calls, this.ids));
   }
 
   /** The texts of all spans. @param {boolean} counters whether what was counted belongs to them */
@@ -199,27 +211,27 @@ export class Search {
     this.current = -1;
     this.found = null;
     this.lanes.clear();
-    this.addUp();
   }
 
   /**
-   * Lists those of some spans that the pattern and the durations match; returns how many.
+   * Lists those of some spans that the pattern and the durations, of pieces those of their calls, match; returns how many.
    * @param {Uint32Array} ids
    * @param {number} from
    * @param {number} to
    */
   keepMatches(ids, from, to) {
-    const { store: { dur }, tried, hits, min, max } = this;
+    const { tried, hits, min, max } = this;
     let count = 0;
-    if (min === 0 && max === Infinity) {
+    if (!this.bounded) {
       for (let i = from; i < to; i++) {
         ids[count] = i;
         count += hits[tried[i]];
       }
       return count;
     }
+    const { lengths } = this;
     for (let i = from; i < to; i++) {
-      const d = dur[i];
+      const d = lengths[i];
       ids[count] = i;
       count += d >= min && d <= max ? 1 : 0;
     }
@@ -232,25 +244,6 @@ export class Search {
     let kept = 0;
     for (let k = 0; k < count; k++) if (this.highlight.shows(ids[k])) ids[kept++] = ids[k];
     return kept;
-  }
-
-  /** Adds up the time of the matches. */
-  addUp() {
-    const { ids, store: { dur } } = this;
-    this.sums = new Float64Array((ids.length >>> SUM_BITS) + 1);
-    this.total = 0;
-    for (let k = 0; k < ids.length; k++) {
-      if ((k & ((1 << SUM_BITS) - 1)) === 0) this.sums[k >>> SUM_BITS] = this.total;
-      this.total += dur[ids[k]];
-    }
-    if ((ids.length & ((1 << SUM_BITS) - 1)) === 0) this.sums[ids.length >>> SUM_BITS] = this.total;
-  }
-
-  /** Time of the first matches. @param {number} count */
-  timeOf(count) {
-    let sum = this.sums[count >>> SUM_BITS];
-    for (let k = (count >>> SUM_BITS) << SUM_BITS; k < count; k++) sum += this.store.dur[this.ids[k]];
-    return sum;
   }
 
   /** The highlighted rows have changed. */
@@ -271,15 +264,36 @@ export class Search {
     return this.homes.having;
   }
 
+  /** Whether any piece of a call matches. @param {number} call */
+  finds(call) {
+    return !this.active || this.things.found[call] === 1;
+  }
+
   /** Whether a span matches, whatever its duration. @param {number} i */
   takes(i) {
     return this.hits[this.tried[i]] === 1 && this.scope.has(i);
   }
 
+  /** Whether durations are bounded. */
+  get bounded() {
+    return this.min > 0 || this.max < Infinity;
+  }
+
+  /** Whether a duration is one of those looked for. @param {number} d */
+  isWithin(d) {
+    return d >= this.min && d <= this.max;
+  }
+
+  /** How long each span is, of pieces their call; made when it is needed first. @returns {Column} */
+  get lengths() {
+    const value = lengthsOf(this.store, this.calls);
+    Object.defineProperty(this, "lengths", { value });
+    return value;
+  }
+
   /** @param {number} i */
   matches(i) {
-    const d = this.store.dur[i];
-    return d >= this.min && d <= this.max && this.takes(i);
+    return this.takes(i) && (!this.bounded || this.isWithin(this.lengths[i]));
   }
 
   /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */
@@ -324,18 +338,13 @@ export class Search {
   text({ t0, t1 }) {
     if (this.error !== "") return this.error;
     if (!this.active) return "";
-    const n = this.ids.length;
-    const at = this.current >= 0 ? `${(this.current + 1).toLocaleString("en")} of ` : "";
-    const { pieces, calls, shortest, longest } = this.things;
-    const of = pieces === 0 ? "" : calls === n ? ` call${n === 1 ? "" : "s"}` : `${pieces < n ? ", with" : ""} pieces of ${countText(calls, "call")}`;
-    const count = `Matches${this.highlight.active ? " on highlighted rows" : ""}: ${at}${n.toLocaleString("en")}${of}`;
+    const { things, ids: { length: n } } = this;
+    const count = `Matches${this.highlight.active ? " on highlighted rows" : ""}: ${countOfThings(things, n, this.current)}`;
     if (n === 0) return count;
-    const range = `${durationText(shortest)}..${durationText(longest)}`;
-    const { start } = this.store;
-    const from = seekStart(start, this.ids, 0, n, t0);
-    const to = seekStart(start, this.ids, from, n, t1);
-    const seen = to - from === n ? ""
-      : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.timeOf(to) - this.timeOf(from))}`;
-    return `${count}, total ${durationText(this.total)} [${range}]${seen}`;
+    const { total, own, shortest, longest, pieces } = things;
+    const ownText = pieces === n && own !== total ? `, own time ${durationText(own)}` : "";
+    const seen = things.startingIn(t0, t1);
+    const inSight = seen.count === things.count ? "" : `; ${seen.count.toLocaleString("en")} start in sight, ${durationText(seen.time)}`;
+    return `${count}, total ${durationText(total)}${ownText} [${durationText(shortest)}..${durationText(longest)}]${inSight}`;
   }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Selectors: words such as `cpu:0,2-3` or `kind:syscall` in the search box that say where, and of what kind, spans are
-// looked for, and `size:17`, what a field of a program's event is. What is left of the text is the pattern, and all of them hold together. `\:` is a colon of a pattern.
+// looked for, and `size:17`, what a field of a program's event is. What is left of the text is the pattern, and all of them
+// hold together. `\:` is a colon of a pattern, and so is one after a word that is not a selector but stands in names: `trace:4b`.
 
 import { valuesOf } from "./field.js";
 import { threadText } from "./format.js";
 import { Kind, KIND_NAMES } from "./tables.js";
+import { targetCpus, targetThreads } from "./targets.js";
 /**
  * @import {Store} from "./decode.js"
  * @import {Column} from "./part.js"
@@ -15,18 +17,22 @@ export const SELECTOR = /(?<=^|\s)([a-z][a-z0-9_]*):(\S*)(?=\s|$)/g;
 
 /** What `kind:` takes. */
 export const KIND_WORDS = new Map(/** @type {[string, number[]][]} */ ([
-  ["idle", [Kind.IDLE, Kind.LOW_POWER, Kind.C_EXIT]], ["user", [Kind.USER]],
+  ["idle", [Kind.IDLE, Kind.LOW_POWER, Kind.C_EXIT]], ["user", [Kind.USER]], ["guest", [Kind.GUEST]],
   ["kernel", [Kind.SYSCALL, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.KERNEL, Kind.SCHED]], ["syscall", [Kind.SYSCALL]],
   ["fault", [Kind.TRAP]], ["irq", [Kind.IRQ]], ["bh", [Kind.BH]], ["sched", [Kind.SCHED]], ["wait", [Kind.WAIT]],
   ["wakeup", [Kind.WAKEUP]], ["ipi", [Kind.IPI]], ["mark", [Kind.MARK]], ["event", [Kind.POINT]],
   ["sample", [Kind.SAMPLE]], ["freq", [Kind.FREQ]], ["lock", [Kind.LOCK]], ["queue", [Kind.QUEUE]], ["rpc", [Kind.RPC]],
   ["message", [Kind.MESSAGE]], ["packet", [Kind.PACKET]], ["lost", [Kind.LOST]], ["offline", [Kind.OFFLINE]], ["stalled", [Kind.STALLED]],
+  ["stolen", [Kind.STEAL]],
 ]));
+
+/** The word before the beginning of a trace's id, in marks as well. */
+const TRACE = "trace";
 
 /** RPCs have numbers of 16 bits. */
 const RPC_NUMBERS = 1 << 16;
 
-/** @typedef {"cpu" | "pid" | "rpc" | "kind" | "name"} SelectorKey */
+/** @typedef {"cpu" | "pid" | "rpc" | "kind" | "woken" | "to" | "name"} SelectorKey */
 /** @typedef {(value: number) => boolean} NumberTest */
 
 /**
@@ -38,6 +44,8 @@ const SELECTORS = new Map([
   ["cpu", { values: ({ cpus }) => cpus, test: (_, part) => rangeTest(part), may: () => "numbers, such as cpu:0,2-3" }],
   ["pid", { values: ({ pids }) => pids, test: threadTest, may: () => "numbers or parts of names, such as pid:1-99,bash" }],
   ["rpc", { values: () => Uint32Array.from({ length: RPC_NUMBERS }, (_, n) => n), test: (_, part) => rangeTest(part), may: () => "numbers, such as rpc:5 or rpc:1-" }],
+  ["woken", { values: (store) => targetThreads(store).numbers, test: (store, part) => ofTargets(threadTest(store, part)), may: () => "numbers or parts of names, such as woken:1-99,bash" }],
+  ["to", { values: (store) => targetCpus(store).numbers, test: (_, part) => ofTargets(rangeTest(part)), may: () => "numbers, such as to:0,2-3" }],
   ["kind", { values: () => Object.values(Kind), test: (_, part) => kindTest(part), may: ({ kinds }) => wordsOf(kinds) }],
 ]);
 
@@ -49,10 +57,13 @@ function rangeTest(part) {
   return (value) => value >= Number(from) && value <= max;
 }
 
-/** A test for the number of a thread, or a part of its name. @param {Store} store @param {string} part @returns {NumberTest | null} */
+/** A test for the number of a thread, or a part of a name that it has or had. @param {Store} store @param {string} part @returns {NumberTest | null} */
 function threadTest(store, part) {
-  return rangeTest(part) ?? (part === "" ? null : (pid) => threadText(store, pid).includes(part));
+  return rangeTest(part) ?? (part === "" ? null : (pid) => threadText(store, pid).includes(part) || (store.earlier.get(pid)?.includes(part) ?? false));
 }
+
+/** A test that what has no target fails. @param {NumberTest | null} test @returns {NumberTest | null} */
+const ofTargets = (test) => test && ((target) => target >= 0 && test(target));
 
 /** @param {string} part @returns {NumberTest | null} */
 function kindTest(part) {
@@ -65,24 +76,41 @@ function wordsOf(present) {
   return [...KIND_WORDS].flatMap(([word, kinds]) => (kinds.some((kind) => present.has(kind)) ? [word] : [])).join(", ");
 }
 
+/** The ids of traces of OpenTelemetry that names tell, by name; null if none does. @param {readonly string[]} names */
+function tracesOf(names) {
+  const fields = valuesOf(names, "trace_id");
+  const traces = names.map((name, at) => (fields?.[at] ?? /\btrace:([0-9a-f]+)/i.exec(name)?.[1])?.toLowerCase());
+  return traces.some((trace) => trace !== undefined) ? traces : null;
+}
+
 /** The spans that selectors take. */
 export class Scope {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    /** 1 for what is taken, by RPC, by the index of the CPU or thread, by kind, by name; null for all. Names of rows are never taken. @type {Record<SelectorKey, Uint8Array | null>} */
-    this.takes = { cpu: null, pid: null, rpc: null, kind: null, name: null };
+    /** 1 for what is taken, by RPC, by the index of the CPU or thread, by kind, by the place of the thread woken or of its CPU among such targets, by name; null for all. Names of rows are never taken. @type {Record<SelectorKey, Uint8Array | null>} */
+    this.takes = { cpu: null, pid: null, rpc: null, kind: null, woken: null, to: null, name: null };
     if (store.kinds.has(Kind.LABEL)) this.takes.kind = Uint8Array.from(KIND_NAMES, (_, kind) => (kind === Kind.LABEL ? 0 : 1));
     /** The selectors met. @type {Set<string>} */
     this.keys = new Set();
   }
 
-  /** Takes no more than one more selector does; returns what is wrong with that. @param {string} key @param {string} parts */
+  /**
+   * Takes no more than one more selector does; returns what is wrong with that, or null if it is text: a word that is not
+   * a selector, but stands in names.
+   * @param {string} key @param {string} parts
+   * @returns {string | null}
+   */
   narrow(key, parts) {
     const { store, takes } = this;
     const selector = SELECTORS.get(key);
-    const values = selector ? null : valuesOf(store.names, key);
-    if (values) return this.narrowNames(key, values, parts.split(","));
+    const isTrace = key === TRACE;
+    const values = selector ? null : isTrace ? tracesOf(store.names) : valuesOf(store.names, key);
+    if (values) {
+      const wanted = (isTrace ? parts.toLowerCase() : parts).split(",");
+      return this.narrowNames(key, values, (value) => wanted.some((one) => (isTrace ? value.startsWith(one) : value === one)));
+    }
+    if (!selector && store.names.some((name) => name.includes(`${key}:`))) return null;
     if (!selector) return `no selector ${key}: \u2014 there are ${[...SELECTORS.keys()].join(": ")}: \u2014 as text write ${key}\\:`;
     const tests = parts.split(",").map((part) => selector.test(store, part));
     if (tests.includes(null)) return `${key}: takes ${selector.may(store)}`;
@@ -93,24 +121,27 @@ export class Scope {
     return "";
   }
 
-  /** @param {string} field @param {(string | undefined)[]} values by name @param {string[]} wanted */
-  narrowNames(field, values, wanted) {
+  /** @param {string} field @param {(string | undefined)[]} values by name @param {(value: string) => boolean} isWanted */
+  narrowNames(field, values, isWanted) {
     const before = this.takes.name;
-    this.takes.name = Uint8Array.from(values, (value, at) => (before?.[at] !== 0 && value !== undefined && wanted.includes(value) ? 1 : 0));
+    this.takes.name = Uint8Array.from(values, (value, at) => (before?.[at] !== 0 && value !== undefined && isWanted(value) ? 1 : 0));
     this.keys.add(field);
     return "";
   }
 
   /** @param {number} i */
   has(i) {
-    const { takes: { kind, cpu, pid, rpc, name }, store } = this;
-    return (!kind || kind[store.kind[i]] === 1) && (!cpu || cpu[store.cpu[i]] === 1) && (!pid || pid[store.pid[i]] === 1)
+    const { takes: { kind, cpu, pid, rpc, woken, to, name }, store } = this;
+    return (!woken || woken[targetThreads(store).column[i]] === 1) && (!to || to[targetCpus(store).column[i]] === 1)
+      && (!kind || kind[store.kind[i]] === 1) && (!cpu || cpu[store.cpu[i]] === 1) && (!pid || pid[store.pid[i]] === 1)
       && (!rpc || rpc[rpcOf(store, i)] === 1) && (!name || name[store.name[i]] === 1);
   }
 
   /** Moves those of some spans that are taken to the front; returns how many. @param {Uint32Array} ids @param {number} count */
   keep(ids, count) {
-    const { takes: { kind, cpu, pid, rpc, name }, store } = this;
+    const { takes: { kind, cpu, pid, rpc, woken, to, name }, store } = this;
+    if (woken) count = keepTaken(ids, count, targetThreads(store).column, woken);
+    if (to) count = keepTaken(ids, count, targetCpus(store).column, to);
     if (kind) count = keepTaken(ids, count, store.kind, kind);
     if (cpu) count = keepTaken(ids, count, store.cpu, cpu);
     if (pid) count = keepTaken(ids, count, store.pid, pid);
@@ -154,9 +185,10 @@ export function keepTaken(ids, count, column, takes) {
 export function readSelectors(store, text) {
   const scope = new Scope(store);
   let error = "";
-  const rest = text.replace(SELECTOR, (_, key, parts) => {
-    error ||= scope.narrow(key, parts);
-    return "";
+  const rest = text.replace(SELECTOR, (word, key, parts) => {
+    const wrong = scope.narrow(key, parts);
+    error ||= wrong ?? "";
+    return wrong === null ? word : "";
   });
   return { scope, pattern: scope.keys.size > 0 ? rest.trim() : rest, error };
 }

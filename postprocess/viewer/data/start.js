@@ -10,7 +10,7 @@ import { EVENT, Kind } from "./tables.js";
 /** Parts of the trace of which the busiest is looked for. */
 const MOMENTS = 40;
 /** Requests that are named. */
-const REQUESTS_MAX = 3;
+export const REQUESTS_MAX = 3;
 
 /** A stretch of time, and the span at its start. @typedef {{i: number, from: number, to: number}} Stretch */
 

@@ -4,6 +4,7 @@
 // A span that reaches over an end of the range counts with its part inside. Execution is taken from the rows of the
 // CPUs and waits from those of the threads, so the cost is that of the spans in the range, however long the trace.
 
+import { isPiece } from "./calls.js";
 import { isAbsent, isIdle, isKernel } from "./kind.js";
 import { firstInLane, firstInRow, runsIn } from "./rows.js";
 import { Kind } from "./tables.js";
@@ -18,11 +19,11 @@ import { Kind } from "./tables.js";
 const TOTALS_MAX = 20;
 
 /**
- * Time by what was done in it, units of 10 ns, and how often: spans, but calls and faults as wholes; `key` is a name's index, a CPU, or a thread.
- * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, stalled: number, absent: number, wait: number}} Sum
+ * Time by what was done in it, units of 10 ns, and how often: spans, but calls, faults and interrupts as wholes; `whole` is how long these were under way in the range, and what else has a name took; `key` is a name's index, a CPU, or a thread.
+ * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, stalled: number, absent: number, wait: number, whole: number}} Sum
  */
 
-/** One of the longest: a span, or a call or fault as a whole, as number `k` of what it is kept in; the span gone to for it; how much of its length lies in the range. @typedef {{of: Store, k: number, i: number, inside: number, length: number}} Long */
+/** One of the longest: a span, or a call, fault or interrupt as a whole, as number `k` of what it is kept in; the span gone to for it; how much of its length lies in the range. @typedef {{of: Store, k: number, i: number, inside: number, length: number}} Long */
 
 /** @param {Sum} sum */
 export const allTime = (sum) => sum.user + sum.kernel + sum.idle + sum.stalled + sum.absent + sum.wait;
@@ -42,7 +43,7 @@ export class Totals {
   cpus = new Map();
   /** @type {Map<number, Sum>} */
   threads = new Map();
-  /** Names of which pieces of calls or faults were met. @type {Set<number>} */
+  /** Names of which pieces of calls, faults or interrupts were met. @type {Set<number>} */
   pieces = new Set();
   /** By the name of what was waited for. @type {Map<number, Sum>} */
   waits = new Map();
@@ -54,7 +55,7 @@ export class Totals {
   /**
    * @param {Store} store
    * @param {Group[]} groups
-   * @param {{shows: (i: number) => boolean, calls: Calls}} search
+   * @param {{shows: (i: number) => boolean, finds: (call: number) => boolean, calls: Calls}} search
    * @param {number} from
    * @param {number} to
    */
@@ -69,15 +70,18 @@ export class Totals {
   }
 
   /** Counts calls where pieces of them were met, and ranks those that ran in the range. @param {Calls} calls @param {Group} threads */
-  addCalls({ store, first, last }, threads) {
-    const { n, start, dur, name } = store;
+  addCalls({ store, first }, threads) {
+    const { n, start, dur, name, kind } = store;
     const { names, pieces, search, from, to } = this;
-    for (const key of pieces) /** @type {Sum} */ (names.get(key)).count = 0;
+    for (const key of pieces) Object.assign(/** @type {Sum} */ (names.get(key)), { count: 0, whole: 0 });
     for (let call = 0; call < n && start[call] < to; call++) {
-      if (start[call] + dur[call] <= from || !pieces.has(name[call]) || !(search.shows(first[call]) || search.shows(last[call]))) continue;
-      /** @type {Sum} */ (names.get(name[call])).count++;
+      if (start[call] + dur[call] <= from || !pieces.has(name[call]) || !search.finds(call)) continue;
+      const sum = /** @type {Sum} */ (names.get(name[call]));
+      sum.count++;
+      sum.whole += this.inside(store, call);
       const begunOrEnded = start[call] >= from || start[call] + dur[call] <= to;
-      if (begunOrEnded || runsIn(this.store, threads.exec, threads.rowOf(first[call]), from, to)) this.rank(this.longest, store, call, first[call]);
+      // Nothing but what cuts in keeps a CPU from its interrupt.
+      if (begunOrEnded || kind[call] === Kind.IRQ || runsIn(this.store, threads.exec, threads.rowOf(first[call]), from, to)) this.rank(this.longest, store, call, first[call]);
     }
   }
 
@@ -96,11 +100,10 @@ export class Totals {
     const time = this.inside(this.store, i);
     const part = partOf(kind[i]);
     this.count(part === "wait" ? this.waits : this.names, name[i], part, time);
-    const isPiece = kind[i] === Kind.SYSCALL || kind[i] === Kind.TRAP;
-    if (isPiece) this.pieces.add(name[i]);
+    if (isPiece(kind[i])) this.pieces.add(name[i]);
     if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
     if (part !== "idle" && pids[pid[i]] > 0) this.count(this.threads, pids[pid[i]], part, time);
-    if (part !== "idle" && !isPiece) this.rank(part === "wait" ? this.longestWaits : this.longest, this.store, i, i);
+    if (part !== "idle" && !isPiece(kind[i])) this.rank(part === "wait" ? this.longestWaits : this.longest, this.store, i, i);
   }
 
   /** How much of a span or call lies in the range. @param {Store} of @param {number} k */
@@ -121,9 +124,10 @@ export class Totals {
   /** @param {Map<number, Sum>} sums @param {number} key @param {ReturnType<typeof partOf>} part @param {number} time */
   count(sums, key, part, time) {
     let sum = sums.get(key);
-    if (!sum) sums.set(key, (sum = { key, count: 0, user: 0, kernel: 0, idle: 0, stalled: 0, absent: 0, wait: 0 }));
+    if (!sum) sums.set(key, (sum = { key, count: 0, user: 0, kernel: 0, idle: 0, stalled: 0, absent: 0, wait: 0, whole: 0 }));
     sum.count++;
     sum[part] += time;
+    sum.whole += time;
   }
 }
 

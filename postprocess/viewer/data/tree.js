@@ -185,7 +185,13 @@ export class SummaryTree {
 /** Sums up blocks of spans. @param {Level} level @param {Store} store @param {Uint32Array} ids */
 function addSpans({ idle, user, kernel, longest }, { kind, dur }, ids) {
   for (let block = 0; block < longest.length; block++) {
-    let [idleTime, userTime, userMax, userChild, kernelTime, kernelMax, kernelChild] = [0, 0, -1, NO_CHILD, 0, -1, NO_CHILD];
+    let idleTime = 0;
+    let userTime = 0;
+    let userMax = -1;
+    let userChild = NO_CHILD;
+    let kernelTime = 0;
+    let kernelMax = -1;
+    let kernelChild = NO_CHILD;
     for (let child = 0; child < FAN; child++) {
       const i = ids[block * FAN + child];
       const d = dur[i];
@@ -214,19 +220,25 @@ function addSpans({ idle, user, kernel, longest }, { kind, dur }, ids) {
 
 /** Sums up blocks of blocks. @param {Level} level @param {Level} below */
 function addBlocks(level, below) {
+  for (const sort of /** @type {const} */ (["idle", "user", "kernel"])) addTimes(level[sort], below[sort]);
   for (let block = 0; block < level.longest.length; block++) {
     level.longest[block] = longestChild(below.user, below.longest, 0, block) | (longestChild(below.kernel, below.longest, NIBBLE, block) << NIBBLE);
-    for (const sort of /** @type {const} */ (["idle", "user", "kernel"])) {
-      let sum = 0;
-      for (let child = block * FAN; child < (block + 1) * FAN; child++) sum += below[sort][child];
-      if (sum > 0) level[sort][block] = sum;
-    }
+  }
+}
+
+/** @param {Float32Array} times by block @param {Float32Array} below */
+function addTimes(times, below) {
+  for (let block = 0; block < times.length; block++) {
+    let sum = 0;
+    for (let child = block * FAN; child < (block + 1) * FAN; child++) sum += below[child];
+    if (sum > 0) times[block] = sum;
   }
 }
 
 /** The child of a block that has most time of a mode, NO_CHILD if none has a span of it. @param {Float32Array} times @param {Uint8Array} longest @param {number} shift @param {number} block */
 function longestChild(times, longest, shift, block) {
-  let [max, which] = [-1, NO_CHILD];
+  let max = -1;
+  let which = NO_CHILD;
   for (let child = 0; child < FAN; child++) {
     const at = block * FAN + child;
     if (((longest[at] >>> shift) & NO_CHILD) === NO_CHILD || times[at] <= max) continue;

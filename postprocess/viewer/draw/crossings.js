@@ -2,8 +2,10 @@
 // Packets from one machine to another: a sloped line from the CPU that sent it to the one that received it.
 
 import { crossings } from "../data/crossings.js";
+import { Kind } from "../data/tables.js";
 import { TX_COLOR } from "./messages.js";
 /**
+ * @import {Crossed} from "../data/crossings.js"
  * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
  * @import {Focus} from "../data/highlight.js"
@@ -11,8 +13,15 @@ import { TX_COLOR } from "./messages.js";
  * @import {Look} from "./look.js"
  */
 
-/** At most this many are drawn; more would be a grey area. */
-const MOST = 500;
+/** At most this many are drawn; more would be a grey area. Of more than a few, what lies under them is seen through them. */
+const MOST = 200;
+const CLEAR = 100;
+const FAINTEST = 0.3;
+/** If a trace has more packets than this, those between machines are found once the page has opened. */
+const AT_ONCE = 50_000;
+/** The head of an arrow. */
+const HEAD = 6;
+const HEAD_ANGLE = 0.4;
 
 export class Crossings {
   /**
@@ -26,44 +35,65 @@ export class Crossings {
     this.focus = focus;
     this.look = look;
     this.context = context;
-    this.all = crossings(store);
-    const taken = this.all.map(({ sent, received }) => store.start[received] - store.start[sent]);
+    /** Where lines are. @type {{x0: number, y0: number, x1: number, y1: number}[]} */
+    this.drawn = [];
+    /** @type {Crossed} */
+    this.all = { sent: new Uint32Array(0), received: new Uint32Array(0) };
     /** The longest that any took, from which on none that began before reaches into the view. */
-    this.longest = taken.reduce((longest, time) => Math.max(longest, time), 0);
+    this.longest = 0;
+    /** Whether packets are still to be looked for. */
+    this.isDue = store.counts.kind[Kind.PACKET] > AT_ONCE && (store.meta.machines ?? []).length > 0;
+    if (!this.isDue) this.find();
+  }
+
+  /** Finds the packets. */
+  find() {
+    const { start } = this.store;
+    this.isDue = false;
+    this.all = crossings(this.store);
+    const { sent, received } = this.all;
+    this.longest = sent.reduce((longest, i, k) => Math.max(longest, start[received[k]] - start[i]), 0);
   }
 
   draw() {
-    const { context: c, all, cpus, view, focus, store: { start }, look: { palette } } = this;
-    if (all.length === 0 || !view.itemsOf.has(cpus)) return;
-    let next = firstFrom(all, (k) => start[all[k].sent] >= view.t0 - this.longest);
-    const end = firstFrom(all, (k) => start[all[k].sent] > view.t1);
-    const step = Math.max(Math.ceil((end - next) / MOST), 1);
+    const { context: c, all: { sent, received }, cpus, view, focus, store: { start }, look: { palette } } = this;
+    this.drawn = [];
+    if (sent.length === 0 || !view.itemsOf.has(cpus)) return;
+    const first = firstFrom(sent, (k) => start[sent[k]] >= view.t0 - this.longest);
+    const end = firstFrom(sent, (k) => start[sent[k]] > view.t1);
+    const step = Math.max(Math.ceil((end - first) / MOST), 1);
     c.lineWidth = 1.2;
-    for (; next < end; next += step) {
-      const { sent, received } = all[next];
-      if (start[received] < view.t0) continue;
-      const from = view.placeOf(cpus, cpus.rowOf(sent));
-      const to = view.placeOf(cpus, cpus.rowOf(received));
-      if (!from || !to) continue;
-      const [x0, x1] = [view.x(start[sent]), view.x(start[received])];
-      const [y0, y1] = [view.middle(from), view.middle(to)];
-      c.strokeStyle = focus.shows(sent) ? TX_COLOR : palette.css.grey;
-      c.beginPath();
-      c.moveTo(x0, y0);
-      c.lineTo(x1, y1);
-      c.stroke();
-      const angle = Math.atan2(y1 - y0, x1 - x0);
-      c.fillStyle = c.strokeStyle;
-      c.beginPath();
-      c.moveTo(x1, y1);
-      c.lineTo(x1 - 6 * Math.cos(angle - 0.4), y1 - 6 * Math.sin(angle - 0.4));
-      c.lineTo(x1 - 6 * Math.cos(angle + 0.4), y1 - 6 * Math.sin(angle + 0.4));
-      c.fill();
+    c.globalAlpha = Math.min(Math.max(CLEAR / Math.max((end - first) / step, 1), FAINTEST), 1);
+    for (let k = first; k < end; k += step) {
+      if (start[received[k]] < view.t0) continue;
+      const from = view.placeOrStandIn(cpus, cpus.rowOf(sent[k]));
+      const to = view.placeOrStandIn(cpus, cpus.rowOf(received[k]));
+      if (!from || !to || from === to) continue;
+      const line = { x0: view.x(start[sent[k]]), y0: view.middle(from), x1: view.x(start[received[k]]), y1: view.middle(to) };
+      this.drawn.push(line);
+      c.strokeStyle = c.fillStyle = focus.shows(sent[k]) ? TX_COLOR : palette.css.grey;
+      this.arrow(line);
     }
+    c.globalAlpha = 1;
+  }
+
+  /** Each by itself: a path of hundreds of lines that cross takes twice as long. @param {{x0: number, y0: number, x1: number, y1: number}} line */
+  arrow({ x0, y0, x1, y1 }) {
+    const { context: c } = this;
+    c.beginPath();
+    c.moveTo(x0, y0);
+    c.lineTo(x1, y1);
+    c.stroke();
+    const angle = Math.atan2(y1 - y0, x1 - x0);
+    c.beginPath();
+    c.moveTo(x1, y1);
+    c.lineTo(x1 - HEAD * Math.cos(angle - HEAD_ANGLE), y1 - HEAD * Math.sin(angle - HEAD_ANGLE));
+    c.lineTo(x1 - HEAD * Math.cos(angle + HEAD_ANGLE), y1 - HEAD * Math.sin(angle + HEAD_ANGLE));
+    c.fill();
   }
 }
 
-/** The first place from which on something holds. @param {readonly unknown[]} list @param {(k: number) => boolean} holds */
+/** The first place from which on something holds. @param {{length: number}} list @param {(k: number) => boolean} holds */
 function firstFrom({ length }, holds) {
   let [low, high] = [0, length];
   while (low < high) {

@@ -6,14 +6,13 @@ import { isAbsent } from "../data/kind.js";
 import { firstInRow } from "../data/rows.js";
 import { Kind, KIND_NAMES } from "../data/tables.js";
 import { INNER_PART, OUTER_PART } from "../view/view.js";
+import { Brush } from "./brush.js";
 import { FONT } from "./palette.js";
 /**
+ * @import {Parts} from "./brush.js"
  * @import {Store} from "../data/decode.js"
- * @import {Focus} from "../data/highlight.js"
  * @import {Item, View} from "../view/view.js"
  * @import {Drawn} from "./compose.js"
- * @import {Lettering} from "./lettering.js"
- * @import {Look} from "./look.js"
  */
 
 /** Half height and length of a wave in CSS pixels. */
@@ -22,18 +21,13 @@ const WAVE_LENGTH = 12;
 /** Pixels that the recording of an entry has to fill to be drawn. */
 const OVERHEAD_MIN = 2;
 
-export class Curves {
+export class Curves extends Brush {
   /**
-   * @param {{store: Store, view: View, focus: Focus, look: Look, lettering: Lettering}} parts
+   * @param {Parts} parts
    * @param {CanvasRenderingContext2D} context
    */
-  constructor({ store, view, focus, look, lettering }, context) {
-    this.store = store;
-    this.view = view;
-    this.focus = focus;
-    this.look = look;
-    this.lettering = lettering;
-    this.context = context;
+  constructor(parts, context) {
+    super(parts, context);
     /** Entries whose recording is drawn. */
     this.overheads = 0;
   }
@@ -44,7 +38,7 @@ export class Curves {
     for (const { i, x, w, item } of drawn) {
       const color = focus.shows(i) ? palette.color(store, i) : palette.css.grey;
       if (store.kind[i] === Kind.C_EXIT) this.wave(x, w, view.middle(item), color);
-      else if (store.kind[i] === Kind.STALLED) this.hatch(x, ...this.bodyOf(item, w), palette.css.cexit, 5, 1.2);
+      else if (store.kind[i] === Kind.STALLED) this.hatch(x, ...this.bodyOf(item, w), focus.shows(i) ? palette.css.cexit : palette.css.dim, 5, 1.2);
       else this.absent(x, w, item, KIND_NAMES[store.kind[i]]);
     }
     this.overheads = 0;

@@ -2,19 +2,23 @@
 // The names of the rows on the left: a button for each row in sight and for each group.
 //
 // A click on a row highlights it, with Shift it pins it to the top; one with the right button all rows whose names begin alike. A click on a group
-// closes it, opens it, or leaves of it only the highlighted rows. The arrow keys go from one to the next.
+// closes it, opens it, or leaves of it only the highlighted rows; one on the header of a section, or on the triangle before its first row, folds
+// it or opens it. The arrow keys go from one to the next.
 
 import { MARKS_HEIGHT, NAME_HEIGHT } from "../view/view.js";
+import { shownName } from "../data/format.js";
+import { sectionOf, sectionOfHeader } from "../data/sections.js";
 import { textElement } from "../dom.js";
 /**
  * @import {Group} from "../data/groups.js"
  * @import {HighlightedRows} from "../data/highlight.js"
+ * @import {Section} from "../data/sections.js"
  * @import {Item, View} from "../view/view.js"
  */
 
 /**
- * What a click does: highlights a row, `alike` with all that are called alike; pins a row or lets it go; closes or opens a group.
- * @typedef {{highlightRow: (group: Group, row: number, alike: boolean) => void, pinRow: (group: Group, row: number) => void, toggleGroup: (group: Group) => void}} LabelCommands
+ * What a click does: highlights a row, `alike` with all that are called alike; pins a row or lets it go; closes or opens a group; folds or opens a section.
+ * @typedef {{highlightRow: (group: Group, row: number, alike: boolean) => void, pinRow: (group: Group, row: number) => void, toggleGroup: (group: Group) => void, toggleSection: (section: Section) => void}} LabelCommands
  */
 
 export class Labels {
@@ -46,7 +50,7 @@ export class Labels {
     const { view, highlight } = this;
     const items = view.seen();
     const key = `${view.scroll} ${view.height} ${highlight.version} ${items.map((it) =>
-      `${it.group.name}${it.row}${it.row < 0 ? groupText(view, it.group) : ""}${it.y}${it.pinned}`).join()}`;
+      `${it.group.name}${it.row}${it.row < 0 ? this.headerText(it) : foldSign(headedBy(it))}${it.y}${it.pinned}`).join()}`;
     if (key === this.shown) return;
     this.shown = key;
     const focused = document.activeElement instanceof HTMLElement && this.element.contains(document.activeElement)
@@ -57,13 +61,17 @@ export class Labels {
     rows.style.height = `${view.rowsSeen}px`;
     for (const item of items) {
       if (!item.named) continue;
-      const label = item.row < 0 ? this.header(item.group) : this.row(item);
-      label.dataset.row = `${item.group.name} ${item.row}`;
-      label.style.top = `${view.top(item) - MARKS_HEIGHT}px`;
-      const h = Math.max(item.h, NAME_HEIGHT);
-      label.style.height = `${h}px`;
-      label.style.lineHeight = `${h}px`;
-      rows.append(label);
+      const place = (/** @type {HTMLElement} */ label, /** @type {string} */ name) => {
+        label.dataset.row = name;
+        label.style.top = `${view.top(item) - MARKS_HEIGHT}px`;
+        const h = Math.max(item.h, NAME_HEIGHT);
+        label.style.height = `${h}px`;
+        label.style.lineHeight = `${h}px`;
+        rows.append(label);
+      };
+      place(item.row < 0 ? this.header(item) : this.row(item), `${item.group.name} ${item.row}`);
+      const section = headedBy(item);
+      if (section) place(this.fold(section), `${item.group.name} fold ${item.row}`);
     }
     this.element.replaceChildren(rows);
     if (focused) /** @type {HTMLElement | null} */ (rows.querySelector(`[data-row="${focused}"]`))?.focus();
@@ -72,10 +80,12 @@ export class Labels {
   /** @param {Item} item */
   row(item) {
     const { group, row } = item;
+    const { view } = this;
     const label = /** @type {HTMLButtonElement} */ (textElement("button", group.labels[row]));
     label.type = "button";
     label.className = `row${item.even ? " even" : ""}${group.lit[row] ? " lit" : ""}${item.pinned ? " pinned" : ""}`;
-    label.title = `${group.labels[row]}: click to highlight, Shift-click to ${item.pinned ? "let it scroll again" : "pin it to the top"}`;
+    const earlier = group.name === "PID" ? view.store.earlier.get(group.keys[row]) : undefined;
+    label.title = `${group.labels[row]}${earlier === undefined ? "" : `, earlier ${shownName(earlier)}`}: click to highlight, Shift-click to ${item.pinned ? "let it scroll again" : "pin it to the top"}`;
     label.tabIndex = -1;
     label.ariaPressed = String(group.lit[row] === 1);
     label.addEventListener("click", (e) => (e.shiftKey ? this.commands.pinRow(group, row) : this.commands.highlightRow(group, row, false)));
@@ -86,17 +96,53 @@ export class Labels {
     return label;
   }
 
-  /** @param {Group} group */
-  header(group) {
-    const label = /** @type {HTMLButtonElement} */ (textElement("button", groupText(this.view, group)));
+  /** @param {Item} item */
+  headerText({ group, row }) {
+    const section = sectionOfHeader(group, row);
+    return section ? `${foldSign(section)} ${section.title} (${section.to - section.from})` : groupText(this.view, group);
+  }
+
+  /** The triangle before the row that stays when what is under it is folded. @param {Section} section */
+  fold(section) {
+    const label = /** @type {HTMLButtonElement} */ (textElement("button", foldSign(section)));
+    label.type = "button";
+    label.className = "fold";
+    label.title = `${section.title}: ${section.folded ? "show" : "hide"} what its guest does`;
+    label.tabIndex = -1;
+    label.setAttribute("aria-expanded", String(!section.folded));
+    label.addEventListener("click", () => this.commands.toggleSection(section));
+    return label;
+  }
+
+  /** @param {Item} item */
+  header(item) {
+    const { group, row } = item;
+    const label = /** @type {HTMLButtonElement} */ (textElement("button", this.headerText(item)));
     label.type = "button";
     label.className = "group";
-    label.title = label.textContent ?? "";
+    const section = sectionOfHeader(group, row);
+    if (section) {
+      label.classList.add("section");
+      label.title = section.about;
+      label.setAttribute("aria-expanded", String(!section.folded));
+      label.addEventListener("click", () => this.commands.toggleSection(section));
+      return label;
+    }
+    label.title = `${label.textContent ?? ""}${group.onlyLit ? ", those that are highlighted" : ""}`;
     label.setAttribute("aria-expanded", String(!group.collapsed));
     label.addEventListener("click", () => this.commands.toggleGroup(group));
     return label;
   }
 }
+
+/** The section that has a row as its first, which stays when it is folded. @param {Item} item */
+function headedBy({ group, row, pinned }) {
+  const section = pinned || row < 0 ? undefined : sectionOf(group, row);
+  return section?.head && section.from === row ? section : undefined;
+}
+
+/** @param {Section | undefined} section */
+const foldSign = (section) => (section ? (section.folded ? "\u25b8" : "\u25be") : "");
 
 /** A group's name, its state and how many of its rows are shown. @param {View} view @param {Group} group */
 function groupText(view, group) {
@@ -104,5 +150,5 @@ function groupText(view, group) {
   if (group.collapsed) return `\u25b8 ${group.title} (${n})`;
   const seen = (view.rowsOf.get(group)?.length ?? n) + view.pins.filter((pin) => pin.group === group).length;
   const count = seen === n ? `${n}` : `${seen} of ${n}`;
-  return `${group.onlyLit ? "\u25b9" : "\u25be"} ${group.title} (${count}${group.onlyLit ? ", highlighted" : ""})`;
+  return `${group.onlyLit ? "\u25b9" : "\u25be"} ${group.title} (${count})`;
 }

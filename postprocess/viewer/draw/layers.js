@@ -3,8 +3,8 @@
 
 import { valueOf } from "../data/format.js";
 import { isAbsent, isIdle, isKernel } from "../data/kind.js";
-import { foldedThreads, foldOf, isFolded, isOfThreads } from "../data/groups.js";
-import { ordersOf } from "../data/order.js";
+import { foldedThreads, foldOf, foldsOf, isFolded, isOfThreads } from "../data/groups.js";
+import { ORDERS } from "../data/order.js";
 import { FLAG, Kind } from "../data/tables.js";
 import { roomOfBars } from "./bars.js";
 import { FREQ_HEIGHT, SAMPLES_HEIGHT } from "./strips.js";
@@ -47,8 +47,8 @@ export class Layers {
       [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],
       [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight; those in sight but the kernel's threads", states: ["in sight", "all", "that run", "programs"], state: 0 }],
     ];
-    const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name, by process; folded: a row for each process; control group, machine: a row for each", states: ordersOf(store), state: 0, menu: true };
-    all.push([groups[1].keys.length > 1, order]);
+    all.push([groups[1].keys.length > 1, { id: "fold", name: "Fold", title: "One row for several threads: none; one for all kernel threads; one for each process, control group, machine", states: ["none", ...foldsOf(store)], state: 0, menu: true }]);
+    all.push([groups[1].keys.length > 1, { id: "order", name: "Order", title: "The order of threads, or of what they are folded by: by number, by CPU time in sight, by when they first ran, by name, by process", states: [...ORDERS], state: 0, menu: true }]);
     this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
     /** The states in which the page opens. */
     this.first = this.list.map((layer) => layer.state);
@@ -90,8 +90,8 @@ export class Layers {
     view.onlyRunning = this.stateOf("rows") === "that run";
     view.onlyPrograms = this.stateOf("rows") === "programs";
     view.orderedBy = this.stateOf("order");
-    const fold = foldOf(view.orderedBy);
-    if (fold && groups[2]?.name !== fold.name) groups.splice(2, isFolded(groups[2]) ? 1 : 0, foldedThreads(this.store, groups[1], fold.order));
+    const fold = foldOf(this.stateOf("fold"));
+    if (fold && groups[2]?.name !== fold.name) groups.splice(2, isFolded(groups[2]) ? 1 : 0, foldedThreads(this.store, groups[1], fold.by));
     for (const group of groups) group.hidden = fold ? group.name === "PID" : isFolded(group);
     const cpus = groups[0];
     const sampled = this.stateOf("samples") === "off" ? 0 : SAMPLES_HEIGHT;

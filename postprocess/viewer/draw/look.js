@@ -25,6 +25,7 @@ export class Look {
     this.parts = { theme: "auto", colors: "usual", text: "100", aspect: "fill", fade: "no", grid: "yes", wheel: "zoom" };
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.strong = matchMedia("(prefers-contrast: more)");
+    this.forced = matchMedia("(forced-colors: active)");
     this.palette = this.paletteNow();
   }
 
@@ -34,6 +35,8 @@ export class Look {
   }
 
   get systemTheme() {
+    // The reader's own colours are around the picture, dark or light: the picture's are to fit.
+    if (this.forced.matches) return this.dark.matches ? "contrast" : "light";
     return this.strong.matches ? "contrast" : this.dark.matches ? "dark" : "light";
   }
 

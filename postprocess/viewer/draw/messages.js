@@ -6,32 +6,25 @@ import { shownName } from "../data/format.js";
 import { RX_EVENTS } from "../data/kind.js";
 import { firstInLane, seekStart } from "../data/rows.js";
 import { Kind } from "../data/tables.js";
+import { Brush } from "./brush.js";
 import { FONT } from "./palette.js";
 /**
- * @import {Store} from "../data/decode.js"
- * @import {Focus} from "../data/highlight.js"
- * @import {Item, Spot, View} from "../view/view.js"
- * @import {Lettering} from "./lettering.js"
- * @import {Look} from "./look.js"
+ * @import {Parts} from "./brush.js"
+ * @import {Item, Spot} from "../view/view.js"
  */
 
 /** Colours of what comes in and what goes out, seen on both grounds. */
 export const RX_COLOR = "#e2483d";
 export const TX_COLOR = "#1ba3b8";
 
-export class Messages {
+export class Messages extends Brush {
   /**
-   * @param {{store: Store, view: View, focus: Focus, look: Look, lettering: Lettering}} parts
+   * @param {Parts} parts
    * @param {CanvasRenderingContext2D} context
    * @param {Spot[]} spots
    */
-  constructor({ store, view, focus, look, lettering }, context, spots) {
-    this.store = store;
-    this.view = view;
-    this.focus = focus;
-    this.look = look;
-    this.lettering = lettering;
-    this.context = context;
+  constructor(parts, context, spots) {
+    super(parts, context);
     this.spots = spots;
   }
 
@@ -50,7 +43,7 @@ export class Messages {
       if (start[i] >= times.t1) break;
       const x0 = times.x(start[i]);
       const x1 = times.x(start[i] + dur[i]);
-      next = x1 - x0 >= 1 ? k + 1 : Math.max(k + 1, seekStart(start, messages.ids, k + 1, end, start[i] + 0.5 / view.scale));
+      next = x1 - x0 >= 1 ? k + 1 : Math.max(k + 1, seekStart(start, messages.ids, k + 1, end, start[i] + 1 / view.scale));
       const incoming = RX_EVENTS.includes(events[event[i]]);
       c.strokeStyle = focus.shows(i) ? (incoming ? RX_COLOR : TX_COLOR) : palette.css.grey;
       if (kind[i] === Kind.MESSAGE) {

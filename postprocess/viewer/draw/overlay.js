@@ -3,9 +3,10 @@
 // measured range.
 
 import { callText, durationText, shownName } from "../data/format.js";
-import { isKernel, MARK_A, waitLetter } from "../data/kind.js";
+import { isAbsent, isKernel, MARK_A, waitLetter } from "../data/kind.js";
 import { firstInLane, indexByRow, laneOf, seekStart } from "../data/rows.js";
 import { EVENT, Kind } from "../data/tables.js";
+import { wordOf } from "../data/words.js";
 import { AXIS_HEIGHT, INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
 import { Arcs } from "./arcs.js";
 import { Bars } from "./bars.js";
@@ -15,10 +16,12 @@ import { Glyphs } from "./glyphs.js";
 import { Lettering } from "./lettering.js";
 import { FONT } from "./palette.js";
 import { Paths } from "./path.js";
+import { Steals } from "./steals.js";
+import { Steps } from "./steps.js";
 import { Tags } from "./tags.js";
 import { Messages } from "./messages.js";
 /**
- * @import {Call} from "../data/calls.js"
+ * @import {Call} from "../data/around.js"
  * @import {Step} from "../data/chain.js"
  * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
@@ -80,7 +83,9 @@ export class Overlay {
     this.paths = new Paths({ groups, view, look, lettering }, this.context);
     this.bars = new Bars({ store, view, focus, layers, look, lettering }, this.context, this.spots);
     this.messages = new Messages({ store, view, focus, look, lettering }, this.context, this.spots);
+    this.steps = new Steps({ store, view, focus, look, lettering }, this.context, this.spots);
     this.curves = new Curves({ store, view, focus, look, lettering }, this.context);
+    this.steals = new Steals({ store, view, focus, look, lettering }, this.context, this.curves, this.spots);
     this.tags = new Tags({ store, view, focus, layers, look, lettering }, this.context);
     this.glyphs = new Glyphs({ store, view, focus, layers }, this.context);
   }
@@ -113,6 +118,7 @@ export class Overlay {
     if (shared && showArcs) this.arcs.draw(wakeups, groups, palette.css.wakeup, true);
     if (shared && showArcs) this.crossings.draw();
     if (shared && showIpis) this.arcs.draw(ipis, groups.slice(0, 1), palette.css.ipi, false);
+    for (const item of view.seen()) if (item.row >= 0) this.steals.draw(item);
     this.names();
     this.glyphs.draw(picture.lines.roomy, ratio);
     this.samples();
@@ -150,10 +156,17 @@ export class Overlay {
       const size = Math.min(12, Math.floor(view.bodyHeight(item) * 2 * (isKernel(kind) ? OUTER_PART : INNER_PART)));
       if (size < 9) continue;
       c.font = `${size}px ${FONT}`;
-      const full = kind === Kind.SYSCALL ? callText(store, i) : shownName(store.names[store.name[i]]);
+      const name = store.names[store.name[i]];
+      const full = kind === Kind.SYSCALL ? callText(store, i) : isAbsent(kind) ? wordOf(name) : shownName(name);
       const text = this.lettering.fit(full, w - 6, size);
       if (text === "") continue;
-      c.fillStyle = focus.shows(i) ? palette.inkOf(store, i) : palette.greyInk;
+      const shows = focus.shows(i);
+      const width = this.lettering.widthOf(text, size);
+      if (this.steals.isBetween(item, x + 4, x + 4 + width)) {
+        c.fillStyle = shows ? palette.color(store, i) : palette.css.grey;
+        c.fillRect(x + 2, view.middle(item) - size / 2 - 1, width + 4, size + 2);
+      }
+      c.fillStyle = shows ? palette.inkOf(store, i) : palette.greyInk;
       c.fillText(text, x + 4, view.middle(item) + 0.5);
     }
   }
@@ -179,6 +192,7 @@ export class Overlay {
     this.points(item);
     this.bars.draw(item);
     this.messages.draw(item);
+    this.steps.draw(item);
     if (this.view.relative) this.rowMarks(item);
   }
 
@@ -278,9 +292,9 @@ export class Overlay {
     for (let k = from; k < to;) {
       const i = lane.ids[k];
       const event = store.events[store.event[i]];
-      // Marks that a program records itself and tracepoints are text, its values numbers.
+      // Marks that a program records itself and tracepoints are text.
       const isText = event === EVENT.PROGRAM_MARK || event === EVENT.TRACEPOINT_MARK;
-      const letter = isText ? "a" : event === EVENT.PROGRAM_VALUE ? "d" : String.fromCharCode(97 + event - MARK_A);
+      const letter = isText ? "a" : String.fromCharCode(97 + event - MARK_A);
       k++;
       if (!layers.showsMark(letter)) continue;
       k = seekStart(store.start, lane.ids, k, to, store.start[i] + 0.5 / times.scale);
@@ -298,7 +312,7 @@ export class Overlay {
       c.globalAlpha = 0.85;
       c.fillRect(x + 1, top + 4, width + 4, MARKS_HEIGHT - 6);
       c.globalAlpha = 1;
-      c.fillStyle = color;
+      c.fillStyle = palette.markInk(focus.shows(i));
       c.fillText(text, x + 3, (top + foot) / 2 + 1);
       free = x + width + 8;
       this.spots.push({ i, x0: x, x1: free - 6, y0: top, y1: foot });

@@ -21,11 +21,20 @@ const CELLS_MAX = 40000;
 /** The least width of what is in sight. */
 const WINDOW_MIN = 3;
 
-/** Time of some spans in which a CPU did nothing at all, or nothing is known of it. @param {Store} store @param {Uint32Array} ids @param {number} from @param {number} to */
-function absentTime({ dur, kind }, ids, from, to) {
-  let time = 0;
-  for (let k = from; k < to; k++) if (isAbsent(kind[ids[k]])) time += dur[ids[k]];
-  return time;
+/**
+ * The times in which nothing is known of each CPU, or it did nothing: spans by row, in order. There are few.
+ * @param {Store} store
+ * @param {Group} cpus
+ */
+function absentOf({ kind, kinds }, cpus) {
+  /** @type {number[][]} */
+  const absent = cpus.keys.map(() => []);
+  for (const one of [Kind.LOST, Kind.OFFLINE, Kind.STALLED]) {
+    if (!kinds.has(one)) continue;
+    for (let i = kind.indexOf(one); i >= 0; i = kind.indexOf(one, i + 1)) absent[cpus.rowOf(i)]?.push(i);
+  }
+  for (const spans of absent) spans.sort((a, b) => a - b);
+  return absent;
 }
 
 export class Overview {
@@ -46,6 +55,8 @@ export class Overview {
     /** Parts of all CPUs' time by column. */
     this.user = new Float64Array(0);
     this.kernel = new Float64Array(0);
+    /** What is absent on each CPU, once it is needed. @type {number[][] | null} */
+    this.absent = null;
     /** The bars as they were drawn last, and of what. */
     this.kept = { canvas: document.createElement("canvas"), user: this.user, width: 0, ratio: 0, palette: look.palette };
   }
@@ -83,8 +94,10 @@ export class Overview {
 
   /** @param {Group} cpus @param {number} row @param {number} columns */
   addRow(cpus, row, columns) {
-    const { start, dur, kind, kinds } = this.store;
-    const hasAbsent = [Kind.LOST, Kind.OFFLINE, Kind.STALLED].some((absent) => kinds.has(absent));
+    const { start, dur, kind } = this.store;
+    this.absent ??= absentOf(this.store, cpus);
+    const absent = this.absent[row];
+    let away = 0;
     const { exec: { ids, first }, tree } = cpus;
     const { begin } = this;
     const step = this.length / columns;
@@ -98,12 +111,16 @@ export class Overview {
         const next = Math.max(seekStart(start, ids, k + 1, end, begin + (column + 1) * step), k + 1);
         const last = next - 1 > k && dur[ids[next - 1]] >= step ? next - 1 : next;
         tree.query(k, last, sum);
-        this.user[column] += sum.user - (hasAbsent ? absentTime(this.store, ids, k, last) : 0);
+        this.user[column] += sum.user;
+        // Trees count what is absent as user code.
+        const until = last < end ? start[ids[last]] : Infinity;
+        for (; away < absent.length && start[absent[away]] < until; away++) this.user[column] -= dur[absent[away]];
         this.kernel[column] += sum.kernel;
         k = last;
         continue;
       }
       k++;
+      if (absent[away] === i) away++;
       if (isIdle(kind[i]) || isAbsent(kind[i])) continue;
       const sums = isKernel(kind[i]) ? this.kernel : this.user;
       const to = Math.min((start[i] + dur[i] - begin) / step, columns);

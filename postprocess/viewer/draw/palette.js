@@ -13,7 +13,7 @@ const LIGHT = Object.freeze({
   back: "#ffffff", row: "#f3f5f8", grid: "#e3e7ec", text: "#1d2530", dim: "#66707d", grey: "#d3d8de", dots: "#9aa4b0",
   idle: "#20262e", lowPower: "#7b8694", cexit: "#e03131", stalled: "#f3b6b6", select: "#111111", measure: "#1c6fd1",
   syscall: ["#2f9e57", "#46ad69", "#238a49"], trap: ["#e0559b", "#e876af", "#cf4389"],
-  irq: ["#2b6cd4", "#4a84df", "#1f59b8"], bh: ["#35a3cf", "#55b5da", "#238bb5"], sched: ["#8b95a1"],
+  guest: ["#c9b3e6"], irq: ["#2b6cd4", "#4a84df", "#1f59b8"], bh: ["#35a3cf", "#55b5da", "#238bb5"], sched: ["#8b95a1"],
   users: ["#f0a02e", "#a58ae0", "#d8c03f", "#b07a52", "#ec8f62", "#8f93e6", "#a3bf3f", "#c9a06a", "#7db8a4",
     "#e6b866", "#9fa8c9", "#c4703f", "#b3a23a", "#b59adf"],
   stripes: ["#ffffff", "#ffe357", "#101418", "#a8ecff", "#8a1c1c", "#ffb3da", "#0f2a6b", "#ff8f1f"],
@@ -24,7 +24,7 @@ const DARK = Object.freeze({
   back: "#14181d", row: "#1b2128", grid: "#2a323c", text: "#e3e8ee", dim: "#939eab", grey: "#39424d", dots: "#5f6b78",
   idle: "#c3cad2", lowPower: "#77828f", cexit: "#ff5d5d", stalled: "#7a3434", select: "#ffffff", measure: "#6cb0ff",
   syscall: ["#3cb269", "#54c07f", "#2f9c59"], trap: ["#e86aa9", "#f08abd", "#d65897"],
-  irq: ["#4c8bf0", "#6ea2f5", "#3a76d6"], bh: ["#45b4de", "#68c5e8", "#339cc4"], sched: ["#8d97a3"],
+  guest: ["#7d68a3"], irq: ["#4c8bf0", "#6ea2f5", "#3a76d6"], bh: ["#45b4de", "#68c5e8", "#339cc4"], sched: ["#8d97a3"],
   users: ["#f0a840", "#b097ec", "#dcc850", "#bd8a63", "#f09d72", "#9ba0f0", "#aecb4c", "#d2ad7c", "#8dc8b4",
     "#ecc47a", "#acb5d6", "#d2814f", "#c2b148", "#c2a9ea"],
   stripes: LIGHT.stripes,
@@ -61,11 +61,11 @@ const THEMES = Object.freeze({ light: LIGHT, dark: DARK, contrast: CONTRAST });
 
 /** Colours of waits by letter, good on all grounds. */
 const WAIT_COLORS = Object.freeze({
-  c: "#f28c1c", d: "#3f9f45", f: "#4fb3bf", h: "#7a8a3c", i: "#f5b971", q: "#c2410c", x: "#5b7f95", k: "#9673c4", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#1b9a8e", r: "#c2a633",
+  c: "#f28c1c", d: "#3f9f45", f: "#4fb3bf", g: "#8fae9b", h: "#7a8a3c", i: "#f5b971", q: "#c2410c", x: "#5b7f95", k: "#9673c4", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#1b9a8e", r: "#c2a633",
   s: "#6d6fd0", t: "#98a2ad", v: "#a3154f", z: "#e377a8",
 });
 const SAFE_WAITS = Object.freeze({
-  c: "#e69f00", d: "#009e73", f: "#56b4e9", h: "#8f6200", i: "#f3c14d", q: "#b96292", x: "#4da3d6", k: "#cc79a7", l: "#d55e00", m: "#a67c1a", n: "#0072b2", p: "#44aa99", r: "#d9cf2e",
+  c: "#e69f00", d: "#009e73", f: "#56b4e9", g: "#a9b8c9", h: "#8f6200", i: "#f3c14d", q: "#b96292", x: "#4da3d6", k: "#cc79a7", l: "#d55e00", m: "#a67c1a", n: "#0072b2", p: "#44aa99", r: "#d9cf2e",
   s: "#8888dd", t: "#98a2ad", v: "#882255", z: "#f5a3c7",
 });
 
@@ -87,6 +87,7 @@ export class Palette {
     this.shades[Kind.LOW_POWER] = [css.lowPower];
     this.shades[Kind.C_EXIT] = [css.cexit];
     this.shades[Kind.USER] = css.users;
+    this.shades[Kind.GUEST] = css.guest;
     this.shades[Kind.LOST] = this.shades[Kind.OFFLINE] = [css.grey];
     this.shades[Kind.STALLED] = [css.stalled];
     this.shades[Kind.SYSCALL] = css.syscall;
@@ -115,6 +116,11 @@ export class Palette {
     let ink = this.inks.get(css);
     if (!ink) this.inks.set(css, (ink = legible(css, this.css.row)));
     return ink;
+  }
+
+  /** A colour for the text of a mark. @param {boolean} isShown whether it keeps its colour */
+  markInk(isShown) {
+    return isShown ? this.css.mark : this.css.dim;
   }
 
   /**

@@ -3,10 +3,11 @@
 // one for a pixel, as far as they do not cover each other.
 
 import { callText } from "../data/format.js";
-import { isIdle } from "../data/kind.js";
+import { isAbsent, isIdle } from "../data/kind.js";
 import { firstInRow, seekStart } from "../data/rows.js";
 import { Kind } from "../data/tables.js";
 import { Summary } from "../data/tree.js";
+import { wordOf } from "../data/words.js";
 import { INNER_PART } from "../view/view.js";
 import { NAME_ROOM } from "./compose.js";
 import { FONT } from "./palette.js";
@@ -95,7 +96,7 @@ export class Tags {
     const { store, view, look: { palette }, focus, lettering } = this;
     const line = free.findIndex((from) => from <= x);
     if (line < 0) return false;
-    const text = callText(store, i);
+    const text = isAbsent(store.kind[i]) ? wordOf(store.names[store.name[i]]) : callText(store, i);
     const width = lettering.widthOf(text, TAG_SIZE);
     const left = Math.min(x, view.width - width - 4);
     free[line] = left + width + 8;

@@ -70,6 +70,9 @@ export function listenToPointer(app, canvas) {
     canvas.setPointerCapture(e.pointerId);
     canvas.focus({ preventScroll: true });
     const { x, y } = pointOf(e, canvas);
+    // A finger has not moved here before.
+    app.pointer = x;
+    view.pointerY = y;
     down.set(e.pointerId, { x, y });
     if (down.size > 1) {
       press = null;

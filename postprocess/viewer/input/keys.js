@@ -3,13 +3,14 @@
 
 import { ROW_MIN } from "../view/view.js";
 import { selectCall } from "../panel/call.js";
-import { stepDuration, toggleList } from "../panel/list.js";
+import { askFilters, stepDuration, toggleList } from "../panel/list.js";
 import { changeLook } from "../panel/look.js";
 import { annotate, nudgeNote } from "../panel/note.js";
 import { toggleRequests } from "../panel/requests.js";
 import { saveCopy, savePng, saveSvg } from "../panel/save.js";
 import { measureSelected } from "../panel/totals.js";
 import { showWhole, VIEWS_MAX } from "../panel/views.js";
+import { forget } from "./forget.js";
 import { pinSelected, stepRow, stepSpan } from "./step.js";
 /** @import {App} from "../main.js" */
 
@@ -47,7 +48,7 @@ const KEYS = {
   Delete: (app) => app.notes.selected && app.notes.remove(app.notes.selected),
   Backspace: (app) => app.views.back(),
   KeyY: (app) => pinSelected(app),
-  KeyV: (app) => toggleList(app),
+  KeyV: (app, shift) => (shift ? askFilters(app) : toggleList(app)),
   KeyQ: (app) => toggleRequests(app),
   KeyJ: (app, shift) => stepDuration(app, shift ? -1 : 1),
   KeyO: (app) => app.toggleRelative(),
@@ -78,7 +79,7 @@ const CHARACTERS = {
   "/": (app) => app.startSearch(),
   "?": (app) => app.showHelp(),
   Enter: (app) => app.stepMatch(1),
-  Escape: (app) => app.forget(),
+  Escape: forget,
 };
 
 /** With Ctrl. @type {Record<string, (app: App) => unknown>} */

@@ -10,6 +10,7 @@
 import { secondsText, UNITS_PER_SECOND } from "../data/format.js";
 import { litText, rowsOfText, rowsText, showLit } from "../data/highlight.js";
 import { ofOriginal } from "../data/original.js";
+import { foldAsSaid, foldedText } from "../data/sections.js";
 import { LOOK_PARTS, LOOKS } from "../draw/look.js";
 import { addedTo, broughtAlong, takeAdded } from "./added.js";
 import { lookChanged } from "./look.js";
@@ -26,7 +27,7 @@ export function addressOf(app) {
   const parts = { t: `${secondsText(Math.round(view.t0))}..${secondsText(Math.round(view.t1))}`, open: open.join() };
   const look = LOOK_PARTS.filter((part) => app.look.parts[part] !== LOOKS[part][0]).map((part) => [part, app.look.parts[part]]);
   const query = { from: view.relative ? "rows" : "", rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: min, max: max, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
-  const rows = { ...app.list.address(app.listing), ...app.asked.address, pin: rowsText(view.pins), lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
+  const rows = { ...app.list.address(app.listing), ...app.asked.address, pin: rowsText(view.pins), fold: foldedText(groups), lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
   const said = Object.entries({ ...rows, ...query }).filter(([, value]) => value !== "");
   return `#${new URLSearchParams([...Object.entries(parts), ...said, ...look])}`;
 }
@@ -39,6 +40,7 @@ export function showAddress(app, hash) {
   app.layers.take(parts.get("draw") ?? "");
   const open = parts.get("open")?.split(",");
   if (open) for (const group of groups) group.collapsed = !open.includes(group.name);
+  foldAsSaid(groups, parts.get("fold") ?? "");
   view.pins = rowsOfText(groups, parts.get("pin") ?? "");
   showLit(app.highlight, parts.get("lit") ?? "", parts.get("only") ?? "");
   app.listing = app.list.take(parts);

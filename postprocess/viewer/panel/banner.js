@@ -4,6 +4,7 @@
 import { durationText, shownName } from "../data/format.js";
 import { WAIT_QUOTA } from "../data/kind.js";
 import { FLAG, Kind } from "../data/tables.js";
+import { foldByTap } from "./fold.js";
 import { actionButton, textElement } from "../dom.js";
 /**
  * @import {Store} from "../data/decode.js"
@@ -61,5 +62,7 @@ export function showBanner(app, banner) {
   if (meta.unseen?.length) parts.push(foldedElement(`What this trace cannot show (${meta.unseen.length})`, meta.unseen));
   if (meta.counted?.length) parts.push(foldedElement("What the kernel counted meanwhile", meta.counted));
   banner.hidden = parts.length === 0;
-  banner.replaceChildren(...parts);
+  const fold = textElement("button", "", "unfold");
+  foldByTap(fold, banner, ["More", "Less"]);
+  banner.replaceChildren(...parts, fold);
 }

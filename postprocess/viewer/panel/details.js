@@ -3,13 +3,14 @@
 
 import { counterTexts } from "../data/counters.js";
 import {
-  callText, cgroupsOf, clockText, durationText, processOf, returnText, secondsText, shownName, threadText, timesText, valueOf, wokenBy,
+  callText, cgroupsOf, clockText, durationText, processOf, secondsText, shownName, takesAddress, threadText, timesText, valueOf, wokenBy,
 } from "../data/format.js";
 import { isExecution } from "../data/kind.js";
-import { sentenceOf } from "../data/sentence.js";
+import { sentenceOf, sentenceOfCall } from "../data/sentence.js";
 import { EVENT, Kind, KIND_NAMES, CANNOT_SHOW } from "../data/tables.js";
+import { explainedName, wordedName } from "../data/words.js";
 import { behindBegin } from "../view/axis.js";
-import { callOfSelected, linesOfCall, selectCall } from "./call.js";
+import { callOfSelected, linesOfCall, linesOfReturn, partsOfCall, selectCall, timesOfCall, wordOfCall } from "./call.js";
 import { showList } from "./list.js";
 import { annotate, showNote } from "./note.js";
 import { changePanel } from "./panel.js";
@@ -18,8 +19,10 @@ import { measureSelected, showTotals } from "./totals.js";
 import { showChain } from "./why.js";
 import { actionButton, closeButton, textElement } from "../dom.js";
 /**
+ * @import {Call} from "../data/around.js"
  * @import {Store} from "../data/decode.js"
  * @import {App} from "../main.js"
+ * @import {Lines} from "./call.js"
  */
 
 /**
@@ -33,12 +36,16 @@ export function showDetails(app, panel) {
   const note = app.notes.selected;
   // First its size: what it lists is what is in sight beside it.
   changePanel(app, () => {
+    const before = panel.className;
     panel.hidden = selected < 0 && !measured && !note && !listing && !asked.open;
     panel.classList.toggle("wide", (listing || asked.open) && selected < 0 && !note);
-    panel.classList.toggle("calls", listing && app.list.calls !== null);
+    panel.classList.toggle("totals", measured !== null && !listing && !asked.open && selected < 0 && !note);
+    panel.classList.toggle("calls", listing && (app.list.calls !== null || app.list.wakes));
     panel.classList.toggle("requests", asked.open && selected < 0 && !note);
     panel.classList.toggle("grouped", listing && selected < 0 && !note && app.list.by[0] !== "");
     panel.classList.toggle("two", app.list.by[1] !== "");
+    // What is shown no longer is not laid out once more.
+    if (panel.className !== before) panel.replaceChildren();
   });
   if (note) showNote(app, panel, note);
   else if (selected >= 0) showSpan(app, panel);
@@ -52,28 +59,39 @@ export function showDetails(app, panel) {
 function showSpan(app, panel) {
   const { store, selected } = app;
   const table = document.createElement("table");
-  const lines = detailsOf(store, selected);
-  const call = callOfSelected(app);
-  if (call) lines.push(...linesOfCall(store, call));
+  const call = app.call ?? callOfSelected(app);
+  // What is selected as a whole is told as a whole.
+  const last = app.call ? app.call.pieces[app.call.pieces.length - 1] : selected;
+  const lines = app.call ? linesOfWhole(app, app.call) : detailsOf(store, selected);
+  if (call && !app.call) lines.push(...linesOfCall(app, call));
   const home = app.homeOf(selected);
   if (app.view.relative && home) lines.splice(2, 0, ["On its row", behindBegin(store, selected, home)]);
   for (const [key, value] of lines) {
     const line = table.insertRow();
-    line.append(textElement("th", key), textElement("td", value));
+    line.append(textElement("th", ""), textElement("td", value));
+    line.cells[0].append(key);
   }
-  const said = textElement("p", sentenceOf(store, app.chains, selected, !isUntimed(store, selected)));
+  const said = textElement("p", app.call ? sentenceOfCall(store, app.chains, app.call) : sentenceOf(store, app.chains, selected, !isUntimed(store, selected)));
   said.className = "said";
+  said.title = explainedName(store.names[store.name[selected]]);
   panel.replaceChildren(
-    closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)),
+    closeButton(() => app.select(-1)), textElement("h2", headOf(store, last)),
     said, table,
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
-    ...(call ? [actionButton("Whole call (E)", "Select the whole call, from its start to its end", () => selectCall(app))] : []),
+    ...(call && !app.call ? [actionButton(`Whole ${wordOfCall(store, call)} (E)`, "Select all of it, from its start to its end", () => selectCall(app))] : []),
     actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
     actionButton("Search for this name (H)", "Search this name", () => app.searchName(store.name[selected])),
     actionButton("Note (M)", "Put a note on this span", () => annotate(app)),
     actionButton("Measure (R)", "Sum up the time of this span", () => measureSelected(app, false)),
   );
   if (app.chain) showChain(app, panel, app.chain);
+}
+
+/** What heads the panel of a span: its text, in words where its name is not for people. @param {Store} store @param {number} i */
+function headOf(store, i) {
+  const name = store.names[store.name[i]];
+  const text = callText(store, i).replace(shownName(name), () => wordedName(name));
+  return store.kind[i] === Kind.WAIT ? `waits for ${text}` : text;
 }
 
 /** Spans of these kinds that have no length do not say how long it was, where a trace cannot show one of these. @type {Map<number, string[]>} */
@@ -89,11 +107,37 @@ const lastsOf = (store, i) => [
   ["End", `${secondsText(store.start[i] + store.dur[i])} s`], ["Duration", durationText(store.dur[i])],
 ];
 
+/** An argument; what is known of a call's first are its low bits. @param {Store} store @param {number} i @param {number} arg */
+function argumentOf(store, i, arg) {
+  const isCall = store.kind[i] === Kind.SYSCALL;
+  const bits = `the low ${arg > 0xffff ? 32 : 16} bits`;
+  if (takesAddress(store, i)) return `an address, of which ${bits} are 0x${arg.toString(16)}`;
+  return `${arg} (0x${arg.toString(16)}${isCall ? `, ${bits}` : ""})`;
+}
+
+/** A thread, with what it was called before. @param {Store} store @param {number} pid */
+function threadNow(store, pid) {
+  const earlier = store.earlier.get(pid);
+  return `${threadText(store, pid)}${earlier === undefined ? "" : `, earlier ${shownName(earlier)}`}`;
+}
+
+/** Lines that are those of a piece, not of its whole. */
+const OF_PIECES = new Set(["Start", "End", "Duration", "CPU", "Returned", "IPC", "LLC misses"]);
+
+/** What there is to say about a whole call. @param {App} app @param {Call} call @returns {Lines} */
+function linesOfWhole(app, call) {
+  const { store } = app;
+  const { pieces } = call;
+  const [kind, ...rest] = detailsOf(store, pieces[0]).filter(([what]) => !OF_PIECES.has(String(what)));
+  const cpus = [...new Set(pieces.map((i) => store.cpus[store.cpu[i]]))];
+  return [kind, ...timesOfCall(call), [cpus.length > 1 ? "CPUs" : "CPU", cpus.join(", ")], ...linesOfReturn(store, pieces[pieces.length - 1]), ...partsOfCall(app, call), ...rest];
+}
+
 /**
  * What there is to say about a span: pairs of what and value.
  * @param {Store} store
  * @param {number} i
- * @returns {[string, string][]}
+ * @returns {Lines}
  */
 function detailsOf(store, i) {
   const kind = store.kind[i];
@@ -101,7 +145,7 @@ function detailsOf(store, i) {
   const pid = store.pids[store.pid[i]];
   const event = store.events[store.event[i]];
   const arc = kind === Kind.WAKEUP || kind === Kind.IPI;
-  /** @type {[string, string][]} */
+  /** @type {Lines} */
   const lines = [
     ["Kind", KIND_NAMES[kind]],
     ["Start", `${secondsText(store.start[i])} s`],
@@ -111,20 +155,18 @@ function detailsOf(store, i) {
   if (cpu >= 0) lines.push([arc ? "From CPU" : "CPU", String(cpu)]);
   const arg = valueOf(store.arg[i]);
   if (arc) lines.push(["To CPU", String(arg)]);
-  if (pid > 0 || (pid === 0 && !arc)) lines.push([arc ? "From thread" : "Thread", threadText(store, pid)]);
-  if (pid > 0 && processOf(store, pid) !== pid) lines.push(["Of process", threadText(store, processOf(store, pid))]);
+  if (pid > 0 || (pid === 0 && !arc)) lines.push([arc ? "From thread" : "Thread", threadNow(store, pid)]);
+  if (pid > 0 && processOf(store, pid) !== pid) lines.push(["Of process", threadNow(store, processOf(store, pid))]);
   const group = pid > 0 ? cgroupsOf(store)(pid) : undefined;
   if (group) lines.push(["Control group", shownName(group.short === group.path ? group.path : `${group.short} (${group.path})`)]);
-  if (kind === Kind.WAKEUP) lines.push(["To thread", threadText(store, wokenBy(store, i))]);
-  const returned = returnText(store, i);
-  const value = String(valueOf(store.ret[i]));
-  if (returned !== null) lines.push(["Returned", returned === value || returned.startsWith("0x") ? returned : `${returned} (${value})`]);
+  if (kind === Kind.WAKEUP) lines.push(["To thread", threadNow(store, wokenBy(store, i))]);
+  lines.push(...linesOfReturn(store, i));
   const times = timesText(store, store.name[i]);
   if (times !== "") lines.push(["In the trace", `${times} ×`]);
   if (store.rpc[i] !== 0) lines.push(["RPC", String(store.rpc[i] & 0xffff)]);
   if (isExecution(kind)) lines.push(...counterTexts(store, i));
-  if (event === EVENT.RX_FLOW || event === EVENT.TX_FLOW) lines.push(["Bytes", value], [/\/udp#/.test(callText(store, i)) ? "Hash" : "Sequence", String(arg)]);
-  else if (!arc && arg !== null && kind !== Kind.WAIT) lines.push(["Argument", `${arg} (0x${arg.toString(16)})`]);
+  if (event === EVENT.RX_FLOW || event === EVENT.TX_FLOW) lines.push(["Bytes", String(valueOf(store.ret[i]))], [/\/udp#/.test(callText(store, i)) ? "Hash" : "Sequence", String(arg)]);
+  else if (!arc && arg !== null && kind !== Kind.WAIT) lines.push(["Argument", argumentOf(store, i, arg)]);
   lines.push(["Event", event < 0 ? String(event) : `0x${event.toString(16)}`]);
   return lines;
 }

@@ -2,6 +2,7 @@
 // The view as a figure for a paper or a mail: title, names of the rows, picture and what lies on it; as SVG or as PNG.
 
 import { shownName } from "../data/format.js";
+import { titleOf } from "../data/sections.js";
 import { AXIS_HEIGHT, MARKS_HEIGHT } from "../view/view.js";
 import { Overlay } from "../draw/overlay.js";
 import { FONT, pixel } from "../draw/palette.js";
@@ -46,7 +47,7 @@ function drawFrame(app, c) {
     const y = FIGURE_TITLE + view.middle(item);
     if (y < FIGURE_TITLE + MARKS_HEIGHT || y > FIGURE_TITLE + MARKS_HEIGHT + view.rowsSeen) continue;
     if (item.row < 0) {
-      write(item.group.title, "bold 12px", palette.css.measure, 10, y);
+      write(titleOf(item.group, item.row), "bold 12px", palette.css.measure, 10, y);
       continue;
     }
     if (!item.named) continue;

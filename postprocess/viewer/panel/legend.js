@@ -2,15 +2,18 @@
 // The legend: a small drawing and a word for everything that this trace has; it says more where it is pointed at, and
 // searches what it is about where it is clicked.
 
-import { kindOfEvent, LOCK_HELD, MORSE, PART, waitLetter, WAITS } from "../data/kind.js";
-import { NOTHING } from "../data/search.js";
+import { kindOfEvent, LOCK_HELD, MORSE, PART, VALUE, waitLetter, WAITS } from "../data/kind.js";
 import { FLAG, Kind, CANNOT_SHOW } from "../data/tables.js";
+import { MEANINGS } from "../data/words.js";
 import { MORSE_DOT, morseStrokes } from "../draw/compose.js";
 import { MIDDLE_COLOR, MISS_COLOR } from "../draw/glyphs.js";
 import { FREQ_COLORS, SAMPLE_COLORS } from "../draw/strips.js";
 import { RX_COLOR, TX_COLOR } from "../draw/messages.js";
 import { actionButton, textElement } from "../dom.js";
-/** @import {App} from "../main.js" */
+/**
+ * @import {Query} from "../data/search.js"
+ * @import {App} from "../main.js"
+ */
 
 /** Size of a drawing in CSS pixels. */
 const SWATCH_W = 26;
@@ -39,22 +42,26 @@ export function showLegend(app, element) {
   const flat = (/** @type {number} */ y) => `M1 ${y}H25`;
   /** What a trace may have, its drawing, a word, its `kind:`, and what it is. @type {[boolean, Stroke[], string, string, string][]} */
   const entries = [
-    [kinds.has(Kind.IDLE), [{ d: flat(7), color: css.idle, line: 1 }], "idle", "idle", "nothing to do; a thin line"],
-    [kinds.has(Kind.LOW_POWER), [{ d: flat(7), color: css.lowPower, line: 1, dashes: "3 2" }], "low power", "idle", "nothing to do, and the CPU sleeps"],
-    [kinds.has(Kind.C_EXIT), [{ d: "M1 7q3-9 6 0t6 0t6 0t6 0", color: css.cexit, line: 1.5 }], "leaving low power", "idle", "the time that the CPU takes to wake up"],
+    [kinds.has(Kind.IDLE), [{ d: flat(7), color: css.idle, line: 1 }], MEANINGS[Kind.IDLE][0], "idle", MEANINGS[Kind.IDLE][1]],
+    [kinds.has(Kind.LOW_POWER), [{ d: flat(7), color: css.lowPower, line: 1, dashes: "3 2" }], MEANINGS[Kind.LOW_POWER][0], "idle", MEANINGS[Kind.LOW_POWER][1]],
+    [kinds.has(Kind.C_EXIT), [{ d: "M1 7q3-9 6 0t6 0t6 0t6 0", color: css.cexit, line: 1.5 }], MEANINGS[Kind.C_EXIT][0], "idle", MEANINGS[Kind.C_EXIT][1]],
     [kinds.has(Kind.USER), [{ d: box(1, 3, 12, 8), color: css.users[0] }, { d: box(13, 3, 12, 8), color: css.users[1] }], "user, by thread", "user", "a program runs its own code; each thread has its colour"],
+    [kinds.has(Kind.GUEST), [{ d: box(1, 3, 24, 8), color: css.guest[0] }], MEANINGS[Kind.GUEST][0], "guest", MEANINGS[Kind.GUEST][1]],
     [kinds.has(Kind.SYSCALL), striped(css.syscall[0]), "system call", "syscall", "the kernel works for a program that called it"],
     [kinds.has(Kind.TRAP), striped(css.trap[0]), "fault", "fault", "the kernel handles an exception, mostly a page fault"],
     [kinds.has(Kind.IRQ), striped(css.irq[0]), "interrupt", "irq", "an interrupt from a device, a timer or another CPU"],
     [kinds.has(Kind.BH), striped(css.bh[0]), "bottom half", "bh", "deferred work of an interrupt"],
     [kinds.has(Kind.KERNEL), band(css.syscall[0], 6), "kernel thread, exit work", "kernel", "a kernel thread runs, or work on the way out of a call"],
-    [kinds.has(Kind.SCHED), band(css.sched[0], 6), "scheduler", "sched", "the kernel chooses what runs next"],
-    [kinds.has(Kind.LOST), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], "nothing recorded", "lost", "events were lost here, or recording had not begun"],
-    [kinds.has(Kind.OFFLINE), [{ d: box(2, 2, 22, 10), color: css.dim, line: 1, dashes: "3 3" }], "offline", "offline", "the CPU was offline"],
-    [kinds.has(Kind.STALLED), [...band(css.stalled, 5), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], "stood still", "stalled", "the host, or the firmware, did not let the CPU run"],
-    [kinds.has(Kind.WAKEUP), [{ d: "M2 12Q20 12 22 3", color: css.wakeup, line: 1.5, dashes: "4 2" }, { d: "M22 1l3 5h-5z", color: css.wakeup }], "wakeup", "wakeup", "from the waker of a thread to where it runs"],
-    [kinds.has(Kind.IPI), [{ d: "M2 12Q20 12 22 3", color: css.ipi, line: 1.5 }, { d: "M22 1l3 5h-5z", color: css.ipi }], "IPI", "ipi", "one CPU interrupts another"],
-    [kinds.has(Kind.MARK), [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark", "mark", "a mark set by a program"],
+    [kinds.has(Kind.SCHED), band(css.sched[0], 6), MEANINGS[Kind.SCHED][0], "sched", MEANINGS[Kind.SCHED][1]],
+    [kinds.has(Kind.SYSCALL) || kinds.has(Kind.TRAP), striped(css.sched[0]), "stripes: which one", "", "of wide spans of one colour, those of the same call, interrupt or thread have the same stripes"],
+    [kinds.has(Kind.LOST), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], MEANINGS[Kind.LOST][0], "lost", MEANINGS[Kind.LOST][1]],
+    [kinds.has(Kind.OFFLINE), [{ d: box(2, 2, 22, 10), color: css.dim, line: 1, dashes: "3 3" }], MEANINGS[Kind.OFFLINE][0], "offline", MEANINGS[Kind.OFFLINE][1]],
+    [kinds.has(Kind.STALLED), [...band(css.stalled, 5), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], MEANINGS[Kind.STALLED][0], "stalled", MEANINGS[Kind.STALLED][1]],
+    [kinds.has(Kind.STEAL), [...band(css.users[0], 3), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], "stolen", "stolen", "the host ran something else meanwhile; when is known about"],
+    [kinds.has(Kind.WAKEUP), [{ d: "M2 12Q20 12 22 3", color: css.wakeup, line: 1.5, dashes: "4 2" }, { d: "M22 1l3 5h-5z", color: css.wakeup }], MEANINGS[Kind.WAKEUP][0], "wakeup", MEANINGS[Kind.WAKEUP][1]],
+    [kinds.has(Kind.IPI), [{ d: "M2 12Q20 12 22 3", color: css.ipi, line: 1.5 }, { d: "M22 1l3 5h-5z", color: css.ipi }], MEANINGS[Kind.IPI][0], "ipi", MEANINGS[Kind.IPI][1]],
+    [app.marks.ids.length > 0, [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark", "mark", "a mark set by a program"],
+    [events.has(VALUE), [{ d: "M1 11h8v-7h9v4h7", color: css.users[2], line: 1.5 }], "value of a program", "mark", "what a program counts, from where it says so"],
     [kinds.has(Kind.POINT), [{ d: "M13 3l5 8h-10z", color: css.dim }], "event", "event", "an event without duration"],
     [events.has(PART), [{ d: box(1, 2, 24, 10), color: css.users[2] }], "part of a program", "event", "a part that a program records, under its name"],
     [kinds.has(Kind.LOCK), [{ d: "M2 7H24M2 4V10M24 4V10", color: css.users[1], line: 2 }], "lock held", "lock", "a thread holds a lock of its program"],
@@ -62,22 +69,27 @@ export function showLegend(app, element) {
     [kinds.has(Kind.QUEUE), [{ d: flat(7), color: css.users[2], line: 2, dashes: "7 4" }], "in a queue", "queue", "an RPC waits in a queue of a program"],
     [kinds.has(Kind.MESSAGE) || kinds.has(Kind.PACKET), [{ d: "M3 1L10 13", color: RX_COLOR, line: 2 }, { d: "M16 13L23 1", color: TX_COLOR, line: 2 }], "received, sent", "message", "messages over the network"],
     [kinds.has(Kind.SAMPLE), [{ d: box(1, 2, 11, 10), color: SAMPLE_COLORS[0] }, { d: box(13, 2, 12, 10), color: SAMPLE_COLORS[1] }], "PC sample, by function", "sample", "where the CPU was at a tick"],
-    [kinds.has(Kind.FREQ), FREQ_COLORS.map(([, color], k) => ({ d: box(1 + 8 * k, 9 - 4 * k, 8, 4 + 4 * k), color: String(color) })), "frequency", "freq", "the clock rate of the CPU"],
+    [kinds.has(Kind.FREQ), FREQ_COLORS.map(([, color], k) => ({ d: box(1 + 8 * k, 9 - 4 * k, 8, 4 + 4 * k), color: String(color) })), MEANINGS[Kind.FREQ][0], "freq", MEANINGS[Kind.FREQ][1]],
     [(counters & FLAG.IPC) !== 0, dialStrokes(MIDDLE_COLOR, "M13 12L10.5 10L17 3.5z"), "IPC: grey to 1/2, red from 2", "", "instructions per cycle of each span"],
     [(counters & FLAG.LLC) !== 0, dialStrokes(MISS_COLOR, "M13 12L10.5 10L17 3.5z"), "last-level cache misses", "", "memory accesses that missed the last-level cache"],
   ];
   const used = new Set(store.events.filter((e) => kindOfEvent(e) === Kind.WAIT).map(waitLetter));
-  const find = (/** @type {string} */ pattern) => () => app.find({ ...NOTHING, pattern: app.search.query.pattern === pattern ? "" : pattern });
   const waits = WAITS.filter(([letter]) => used.has(letter)).map(([letter, name, word, why]) => {
     const color = palette.wait(letter);
     const strokes = [{ d: flat(7), color, line: 1 }, { d: morsePath(letter), color, line: 3 }];
-    return legendEntry(strokes, `${letter} waits for ${word}`, why, find(`^${name}$`));
+    return legendEntry(app, strokes, `${letter} ${word}`, `waits for ${word}: ${why}`, `^${name}$`);
   });
   element.replaceChildren(
-    ...entries.flatMap(([has, strokes, text, kind, why]) => (has ? [legendEntry(strokes, text, why, kind ? find(`kind:${kind}`) : null)] : [])),
-    ...waits,
+    ...entries.flatMap(([has, strokes, text, kind, why]) => (has ? [legendEntry(app, strokes, text, why, kind ? `kind:${kind}` : "")] : [])),
+    ...(waits.length > 0 ? [textElement("span", "waits for:"), ...waits] : []),
     ...(store.meta.unseen?.includes(CANNOT_SHOW.ENTRY_CODE) ? [textElement("span", ENTRY_CODE)] : []),
   );
+  pressLegend(app.search.query, element);
+}
+
+/** Shows which entry is searched. @param {Query} query @param {HTMLElement} element */
+export function pressLegend({ pattern }, element) {
+  for (const button of element.querySelectorAll("button")) button.ariaPressed = String(button.dataset.pattern === pattern);
 }
 
 /** @param {number} x @param {number} y @param {number} w @param {number} h */
@@ -97,12 +109,13 @@ function morsePath(letter) {
 }
 
 /**
+ * @param {App} app
  * @param {Stroke[]} strokes
  * @param {string} text
  * @param {string} why what it is, in a sentence
- * @param {(() => void) | null} find searches it; nothing, if it cannot be searched
+ * @param {string} pattern what searches it; nothing, if it cannot be searched
  */
-function legendEntry(strokes, text, why, find) {
+function legendEntry(app, strokes, text, why, pattern) {
   const ratio = window.devicePixelRatio || 1;
   const drawing = document.createElement("canvas");
   drawing.width = SWATCH_W * ratio;
@@ -118,8 +131,13 @@ function legendEntry(strokes, text, why, find) {
     if (line) c.stroke(path);
     else c.fill(path);
   }
-  const entry = find ? actionButton("", `${why}; click to search it, again to stop`, find) : textElement("span", "");
+  const find = () => {
+    const { query } = app.search;
+    app.find({ ...query, pattern: query.pattern === pattern ? "" : pattern, invert: false });
+  };
+  const entry = pattern !== "" ? actionButton("", `${why}; click to search it, again to stop`, find) : textElement("span", "");
   entry.title ||= why;
+  if (pattern !== "") entry.dataset.pattern = pattern;
   entry.append(drawing, text);
   return entry;
 }

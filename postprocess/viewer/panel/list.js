@@ -5,24 +5,23 @@
 // All passes run over numbers of spans in typed arrays, and only the lines that are shown are sorted and put in words.
 
 import { eachThing } from "../data/calls.js";
-import { countersOf, counterTexts } from "../data/counters.js";
-import {
-  alignedText, callText, countText, durationText, parseDuration, returnText, secondsText, threadText,
-} from "../data/format.js";
-import { isExecution } from "../data/kind.js";
-import { GROUPINGS, Pivot } from "../data/pivot.js";
+import { countText, durationText, parseDuration, secondsText } from "../data/format.js";
+import { minOfStep, Pivot, STEPS } from "../data/pivot.js";
 import { KIND_WORDS, SELECTOR } from "../data/selector.js";
-import { FLAG, KIND_NAMES } from "../data/tables.js";
+import { KIND_NAMES } from "../data/tables.js";
 import { goToCall } from "./call.js";
+import { columnsOfSpans, GROUP_COLUMNS, groupCell, groupColumns, NUMBER_COLUMNS, ranksOf } from "./columns.js";
+import { addFilters, filterNotes, keptOfGroups, toggleFilters, valueCell } from "./filters.js";
 import { histogramOf } from "./histogram.js";
 import { CALLS } from "./listing.js";
 import { csvOfSpans, fileName, offer } from "./save.js";
-import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
+import { actionButton, closeButton, completeTable, longTableOf, textElement } from "../dom.js";
 /**
  * @import {Taker} from "../data/calls.js"
  * @import {Store} from "../data/decode.js"
  * @import {Column} from "../data/part.js"
  * @import {Durations, Grouping} from "../data/pivot.js"
+ * @import {SpanColumn} from "./columns.js"
  * @import {Listing} from "./listing.js"
  * @import {App} from "../main.js"
  */
@@ -31,42 +30,6 @@ import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
 const LIST_MAX = 200;
 /** Spans kept while the first in order are looked for. */
 const LIST_ROOM = 4096;
-
-/**
- * A column of spans: its title, what a cell says, the values sorted by, and what gives the rank of each value if it is not itself one.
- * @typedef {{title: string, cell: (i: number) => string | Node, values: Column, ranks: (() => ArrayLike<number>) | null}} SpanColumn
- */
-
-/** Ranks that were needed once: there may be tens of thousands of texts. @type {WeakMap<readonly (string | number)[], Uint32Array>} */
-const RANKS = new WeakMap();
-
-/** The rank of each of some texts, by what has these texts. @template {string | number} T @param {readonly T[]} values @param {(value: T) => string} textOf */
-function ranksOf(values, textOf) {
-  let ranks = RANKS.get(values);
-  if (!ranks) {
-    const texts = values.map(textOf);
-    RANKS.set(values, (ranks = new Uint32Array(texts.length)));
-    for (const [rank, k] of [...texts.keys()].sort((a, b) => (texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : 0)).entries()) ranks[k] = rank;
-  }
-  return ranks;
-}
-
-/** The columns of single spans or calls. @param {App} app @returns {SpanColumn[]} */
-function columnsOfSpans({ list: { store, calls } }) {
-  const { name, names, pid, pids, cpu, cpus, start, dur, ret, ipc, kind } = store;
-  const counted = (store.meta.flags & FLAG.COUNTERS) !== 0;
-  const cpuText = (/** @type {number} */ i) => (cpus[cpu[i]] >= 0 ? String(cpus[cpu[i]]) : "");
-  return [
-    { title: "Span", cell: (i) => callText(store, i), values: name, ranks: () => ranksOf(names, (text) => text) },
-    { title: "Thread", cell: (i) => (pids[pid[i]] >= 0 ? threadText(store, pids[pid[i]]) : ""), values: pid, ranks: () => ranksOf(pids, (number) => threadText(store, number)) },
-    { title: "CPU", cell: cpuText, values: cpu, ranks: () => cpus },
-    { title: "Start", cell: (i) => secondsText(start[i]), values: start, ranks: null },
-    { title: "Duration", cell: (i) => alignedText(dur[i]), values: dur, ranks: null },
-    ...(calls ? [{ title: "Own time", cell: (/** @type {number} */ i) => alignedText(calls.own[i]), values: calls.own, ranks: null }] : []),
-    { title: "Returned", cell: (i) => returnText(store, i) ?? "", values: ret, ranks: null },
-    ...(counted && !calls ? [{ title: "IPC", cell: (/** @type {number} */ i) => (isExecution(kind[i]) ? counterTexts(store, i)[0][1] : ""), values: ipc, ranks: null }] : []),
-  ];
-}
 
 /**
  * The first of some spans in the order of a column, those without a value last.
@@ -93,53 +56,37 @@ function firstInOrder(ids, { title, values, ranks: ranksOfAll }, down) {
     });
     if (count === LIST_MAX) bar = keys[count - 1];
   };
+  const keep = (/** @type {number} */ i, /** @type {number} */ key) => {
+    keys[count] = key;
+    kept[count++] = i;
+    if (count === LIST_ROOM) cut();
+  };
   // Backwards, the latest come first: nothing has to be put off again.
-  const [from, by] = title === "Start" && down ? [ids.length - 1, -1] : [0, 1];
-  for (let k = from, left = ids.length; left > 0; left--, k += by) {
+  if (title === "Start" && down) for (let k = ids.length - 1; k >= 0; k--) {
+    const key = -values[ids[k]];
+    if (key < bar) keep(ids[k], key);
+  } else if (ranks || none === 0) for (let k = 0; k < ids.length; k++) {
     const value = values[ids[k]];
     const key = value === none ? Number.MAX_VALUE : sign * (ranks ? ranks[value] : value);
-    if (key >= bar) continue;
-    keys[count] = key;
-    kept[count++] = ids[k];
-    if (count === LIST_ROOM) cut();
+    if (!(key >= bar)) keep(ids[k], key);
+  } else for (let k = 0; k < ids.length; k++) {
+    const key = sign * values[ids[k]];
+    if (!(key >= bar)) keep(ids[k], key);
   }
   cut();
   return [...kept.subarray(0, count)];
 }
 
-/** A column of groups: its title, and its value. @typedef {[string, (durations: Durations) => number]} GroupColumn */
-
-/** The columns of groups that follow what they are grouped by. @type {readonly GroupColumn[]} */
-const GROUP_COLUMNS = Object.freeze([
-  ["Count", (durations) => durations.count], ["Sum", (durations) => durations.sum], ["Shortest", (durations) => durations.shortest],
-  ["Median", (durations) => durations.quantile(0.5)], ["p90", (durations) => durations.quantile(0.9)],
-  ["p99", (durations) => durations.quantile(0.99)], ["Longest", (durations) => durations.longest],
-]);
-/** One more, of whole calls. @type {GroupColumn} */
-const OWN_COLUMN = ["Own time", (durations) => durations.own];
-/** More, where they were counted; of waits and the like nothing was. @type {GroupColumn} */
-const IPC_COLUMN = ["IPC", (durations) => durations.pace];
-/** @type {GroupColumn} */
-const MISSES_COLUMN = ["LLC misses", (durations) => (durations.counted > 0 ? durations.misses : -1)];
-
-/** The columns of groups of what is listed: with own time after the sum of calls, and with sums of what was counted. @param {Listing} list */
-function groupColumns({ spans, calls }) {
-  const { paces, misses } = countersOf(spans);
-  return [
-    ...GROUP_COLUMNS.slice(0, 2), ...(calls ? [OWN_COLUMN] : []), ...GROUP_COLUMNS.slice(2),
-    ...(paces ? [IPC_COLUMN] : []), ...(misses ? [MISSES_COLUMN] : []),
-  ];
-}
-
-/** Columns of groups that are not times. */
-const NUMBER_COLUMNS = new Set(["Count", "IPC", "LLC misses"]);
-
-/** A cell of a group: a number that is known from below has a plus after it. @param {Listing} list @param {string} title @param {number} value */
-function groupCell({ spans }, title, value) {
-  if (value < 0) return "";
-  if (title === "IPC") return `${value.toFixed(2)}${countersOf(spans).isPair ? "+" : ""}`;
-  if (NUMBER_COLUMNS.has(title)) return `${value.toLocaleString("en")}${title === "Count" ? "" : "+"}`;
-  return alignedText(value);
+/** Those of some spans that are as long as the longest in the table, or almost, by how many there are of each step. @param {Uint32Array} ids @param {Column} dur @param {Uint32Array} steps */
+function longestOf(ids, dur, steps) {
+  const wanted = Math.min(LIST_MAX, ids.length);
+  let [step, count] = [STEPS, 0];
+  while (count < wanted) count += steps[--step];
+  const min = minOfStep(step);
+  const longest = new Uint32Array(count);
+  let at = 0;
+  for (let k = 0; k < ids.length; k++) if (dur[ids[k]] >= min) longest[at++] = ids[k];
+  return longest;
 }
 
 /** What all groups of a grouping are called, made once. @type {WeakMap<Grouping, string[]>} */
@@ -155,7 +102,7 @@ function textsOf(grouping) {
 /** What a group is called; those that were too many have no number. @param {Grouping} grouping @param {number} number */
 const textOfGroup = (grouping, number) => (number < 0 ? "all others" : grouping.text(number));
 
-/** The groups in the order asked for, by sum if that is by something they do not have. @param {Listing} list @param {Pivot} pivot */
+/** The groups that filters keep in the order asked for, by sum if that is by something they do not have. @param {Listing} list @param {Pivot} pivot */
 function groupsInOrder(list, pivot) {
   const { chosen } = list;
   const columns = groupColumns(list);
@@ -166,50 +113,61 @@ function groupsInOrder(list, pivot) {
   const [, value] = columns.find(([title]) => title === sort) ?? GROUP_COLUMNS[1];
   const sign = down ? -1 : 1;
   const keys = pivot.groups.map((group, at) => sign * (ranks ? ranks[pivot.numberOf(at, which)] ?? 0 : value(group)));
-  return keys.map((_, at) => at).sort((a, b) => keys[a] - keys[b]);
+  const keeps = keptOfGroups(list);
+  return [...keys.keys()].filter((at) => keeps(pivot.groups[at])).sort((a, b) => keys[a] - keys[b]);
 }
 
-/** The table of groups: each leads to its spans. @param {App} app @param {Pivot} pivot */
-function tableOfGroups(app, pivot) {
+/** The table of groups: each leads to its spans. @param {App} app @param {Pivot} pivot @param {number[]} order */
+function tableOfGroups(app, pivot, order) {
   const { list } = app;
   const { chosen } = list;
-  const first = groupsInOrder(list, pivot).slice(0, LIST_MAX);
+  const first = order.slice(0, LIST_MAX);
   pivot.countSteps(first.map((at) => pivot.groups[at]));
   const lines = first.map((at) => {
     const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
     const texts = chosen.map(([, grouping], which) => textOfGroup(grouping, numbers[which]));
     const finds = chosen.map(([, grouping], which) => (numbers[which] < 0 ? "" : grouping.find(numbers[which])));
-    const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds));
+    // What no search finds, a filter does: the reason of a call.
+    const reason = chosen.findIndex(([title], which) => title === "Reason" && finds[which] === "");
+    const isFound = finds.every((text, which) => text !== "" || which === reason);
+    const link = isFound ? actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds, reason < 0 ? "" : `=${texts[reason]}`)) : texts[0];
     return [link, ...texts.slice(1), ...groupColumns(list).map(([title, value]) => groupCell(list, title, value(pivot.groups[at])))];
   });
-  return tableOf([...chosen.map(([title]) => title), ...groupColumns(list).map(([title]) => title)], lines);
+  return longTableOf([...chosen.map(([title]) => title), ...groupColumns(list).map(([title]) => title)], lines);
 }
 
-/** Searches one group of what is listed: what was searched stays, but for a name. @param {App} app @param {string[]} finds */
-function narrowTo(app, finds) {
+/** Searches one group of what is listed: what was searched stays, but for a name. @param {App} app @param {string[]} finds @param {string} reason what to filter reasons by, if that is one of these */
+function narrowTo(app, finds, reason) {
   const { query } = app.search;
   const selectors = [...query.pattern.matchAll(SELECTOR)].map(([text]) => text);
-  const names = finds.filter((text) => !/^(pid|cpu):/.test(text));
+  const names = finds.filter((text) => !/^(pid|cpu|woken|to):/.test(text));
   const rest = names.length > 0 ? names : [query.pattern.replace(SELECTOR, "").trim()];
-  const pattern = [...new Set([...selectors, ...finds.filter((text) => !names.includes(text))]), ...rest].filter((text) => text !== "").join(" ");
+  const pattern = [...new Set([...selectors, ...finds.filter((text) => !names.includes(text))]), ...new Set(rest)].filter((text) => text !== "").join(" ");
   app.list.by = ["", ""];
+  if (reason !== "") app.list.filters.set("Reason", reason);
   app.find({ ...query, pattern, invert: query.invert && names.length === 0 });
 }
 
-/** The table of spans: each leads to where it lies. @param {App} app @param {Uint32Array} ids */
-function tableOfSpans(app, ids) {
+/** The table of spans: each leads to where it lies. @param {App} app @param {Uint32Array} ids @param {Durations} all what they come to */
+function tableOfSpans(app, ids, all) {
   const { list } = app;
   const columns = columnsOfSpans(app);
   list.sortByOneOf(columns.map(({ title }) => title), "Duration");
   const sorted = columns.find(({ title }) => title === list.sort) ?? columns[4];
-  const lines = firstInOrder(ids, sorted, list.down).map((i, line) => columns.map(({ cell }, k) =>
-    (k > 0 ? cell(i) : actionButton(String(cell(i)), `${KIND_NAMES[list.store.kind[i]]}: go there`, () => {
+  const likely = sorted.values === list.store.dur && list.down ? longestOf(ids, sorted.values, all.steps) : ids;
+  const cellOf = (/** @type {number} */ i, /** @type {number} */ k) => {
+    const { title, cell, filtered } = columns[k];
+    return filtered.few && filtered.sort !== "number" ? valueCell(app, title, cell(i)) : cell(i);
+  };
+  const lines = firstInOrder(likely, sorted, list.down).map((i, line) => columns.map(({ cell }, k) =>
+    (k > 0 ? cellOf(i, k) : actionButton(cell(i), `${KIND_NAMES[list.store.kind[i]]}: go there`, () => {
       list.line = line;
       if (!list.whole) list.range ??= { t0: app.view.t0, t1: app.view.t1 };
-      if (list.calls) goToCall(app, list.calls.first[i]);
-      else app.goTo(i);
+      const first = list.calls ? list.calls.first[i] : i;
+      if (list.calls || list.beside?.of[i]) goToCall(app, first);
+      else app.goTo(first);
     }))));
-  const table = tableOf(columns.map(({ title }) => title), lines);
+  const table = longTableOf(columns.map(({ title }) => title), lines);
   table.classList.add("spans");
   return table;
 }
@@ -252,8 +210,7 @@ function choiceOf(label, options, chosen, choose) {
 function choicesOf(app, then) {
   const { list, store, view } = app;
   const words = [...KIND_WORDS].filter(([, kinds]) => kinds.some((kind) => store.kinds.has(kind))).map(([word]) => word);
-  const offered = GROUPINGS.filter(([id]) => id !== "cgroup" || store.meta.cgroups);
-  const groupings = offered.map(([id, title]) => /** @type {[string, string]} */ ([id, `by ${title === "CPU" ? title : title.toLowerCase()}`]));
+  const groupings = list.offered.map(([id, title]) => /** @type {[string, string]} */ ([id, `by ${title.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())}`]));
   const choices = document.createElement("div");
   choices.className = "choices";
   const where = choiceOf("Where", [["sight", "in sight"], ["whole", "whole trace"]], list.whole || view.relative ? "whole" : "sight", (value) => then(() => {
@@ -265,7 +222,7 @@ function choicesOf(app, then) {
     choiceOf("Kinds", [["all", app.search.query.pattern === "" ? "all but idle" : "all kinds"], [CALLS, "whole calls"], ...words.map((word) => /** @type {[string, string]} */ ([word, word]))],
       list.what, (value) => then(() => (list.what = value))),
     where,
-    choiceOf("Group by", [["", list.calls ? "each call" : "each span"], ...groupings], list.by[0], (value) => then(() => (list.by = [value, value === "" ? "" : list.by[1]]))),
+    choiceOf("Group by", [["", `each ${list.thing}`], ...groupings], list.by[0], (value) => then(() => (list.by = [value, value === "" ? "" : list.by[1]]))),
   );
   if (list.by[0] !== "") {
     choices.append(choiceOf("And by", [["", "and by nothing"], ...groupings.filter(([id]) => id !== list.by[0])], list.by[1], (value) => then(() => (list.by[1] = value))));
@@ -274,7 +231,10 @@ function choicesOf(app, then) {
 }
 
 /** A table as text that spreadsheets take. @param {HTMLTableElement} table */
-const textOfTable = (table) => [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent).join("\t")).join("\n");
+function textOfTable(table) {
+  completeTable(table);
+  return [...table.rows].filter(({ className }) => className === "").map((row) => [...row.cells].map((cell) => cell.textContent).join("\t")).join("\n");
+}
 
 /** Puts a text where it can be pasted from. @param {string} text */
 function copyText(text) {
@@ -304,17 +264,15 @@ function csvOfGroups(list, pivot) {
   return new Blob([[head.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" });
 }
 
-/** What is listed, in words. @param {Listing} list @param {Pivot} pivot @param {number} shown */
-function summaryOf({ search, view, chosen, whole, times, calls }, pivot, shown) {
-  const thing = calls ? "call" : "span";
-  const { all, groups } = pivot;
+/** What is listed, in words. @param {Listing} list @param {Pivot} pivot @param {number} groups how many there are */
+function summaryOf({ search, view, chosen, whole, times, thing, beside, filtersNow }, { all }, groups) {
   const { count } = all;
   const where = whole || view.relative ? "whole trace" : `${secondsText(times.t0)} to ${secondsText(times.t1)} s`;
-  const head = `${countText(count, thing)}${search.active ? ", matches only" : ""}, ${where}`;
+  const head = `${countText(count, thing)}${search.active ? ", matches only" : ""}${filtersNow.length > 0 ? ", filtered" : ""}${beside ? ", calls as wholes" : ""}, ${where}`;
   if (count === 0) return head;
   const quantiles = [["median", 0.5], ["p90", 0.9], ["p99", 0.99]].map(([what, part]) => `${what} ${durationText(all.quantile(Number(part)))}`);
-  const things = chosen.length > 0 ? countText(groups.length, "group") : countText(count, thing);
-  const cut = (chosen.length > 0 ? groups.length : count) > shown ? `. The first ${shown} of ${things}` : "";
+  const things = chosen.length > 0 ? countText(groups, "group") : countText(count, thing);
+  const cut = (chosen.length > 0 ? groups : count) > LIST_MAX ? `. The first ${LIST_MAX} of ${things}` : "";
   return `${head}: ${durationText(all.sum)} together, ${quantiles.join(", ")}, longest ${durationText(all.longest)}${cut}.`;
 }
 
@@ -330,9 +288,11 @@ function keepDurations(app, from, to) {
  * @returns {Pivot}
  */
 function pivotOf(list) {
-  const of = [list.what, list.key, list.by.join(), list.search.ids];
+  const of = [...list.of, list.by.join()];
   if (!list.added?.of.every((what, k) => what === of[k])) {
-    list.added = { of, pivot: new Pivot(list.store, list.collect(), list.chosen.map(([, grouping]) => grouping), list.calls) };
+    const ids = list.collect();
+    if (list.places.length < ids.length && list.chosen.length > 0) list.places = new Uint32Array(ids.length);
+    list.added = { of, pivot: new Pivot(list.store, ids, list.chosen.map(([, grouping]) => grouping), list.calls, list.beside, list.places) };
   }
   return list.added.pivot;
 }
@@ -343,10 +303,12 @@ export function showList(app, panel) {
   list.shown = list.key;
   const { chosen } = list;
   const pivot = pivotOf(list);
-  const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, list.collect());
-  const lines = table.rows.length - 1;
+  const order = chosen.length > 0 ? groupsInOrder(list, pivot) : [];
+  const table = chosen.length > 0 ? tableOfGroups(app, pivot, order) : tableOfSpans(app, list.collect(), pivot.all);
+  const heads = [...table.querySelectorAll("th")].map((head) => head.textContent ?? "");
   commandTable(app, table);
-  const summary = textElement("p", summaryOf(list, pivot, lines));
+  addFilters(app, table, heads);
+  const summary = textElement("p", summaryOf(list, pivot, order.length));
   summary.id = "listed";
   table.setAttribute("aria-describedby", summary.id);
   const then = (/** @type {() => void} */ change) => {
@@ -361,11 +323,15 @@ export function showList(app, panel) {
     actionButton("Longest (J)", "The longest of these, calls as wholes; then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
     actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
   ];
+  const filter = actionButton("Filter", "Filter columns, or stop (Shift-V)", () => toggleFilters(app));
+  filter.ariaPressed = String(list.filtering);
+  buttons.unshift(filter);
   if (query.min + query.max !== "") buttons.push(actionButton("All durations", "Clear the limits of the duration", () => app.find({ ...query, min: "", max: "" })));
   panel.replaceChildren(
     closeButton(() => toggleList(app)), textElement("h2", "Table"), choicesOf(app, then),
-    histogramOf(pivot.all, (from, to) => keepDurations(app, from, to)), ...buttons, summary, table,
+    histogramOf(pivot.all, (from, to) => keepDurations(app, from, to)), ...buttons, ...filterNotes(app, heads), summary, table,
   );
+  if (list.line >= table.tBodies[0].rows.length) completeTable(table);
   const line = /** @type {HTMLElement | null} */ (table.tBodies[0].rows[list.line]?.querySelector("button"));
   if (line) line.focus();
 }
@@ -379,14 +345,14 @@ function spansNamed({ n, name }, wanted) {
 }
 
 /**
- * Goes from what is selected to the next shorter of what is listed or searched, or of its name; to the longest if it is none of these. Calls and faults are
+ * Goes from what is selected to the next shorter of what is listed or searched, or of its name; to the longest if it is none of these. Calls, faults and interrupts are
  * one thing each, however many pieces they have.
  * @param {App} app
  * @param {number} direction -1 for the next longer, from the shortest
  */
 export function stepDuration(app, direction) {
   const { search, listing, list, selected, store } = app;
-  const { kind, name, pid } = store;
+  const { name } = store;
   const ids = listing ? list.collect() : search.active ? search.ids : selected >= 0 ? spansNamed(store, name[selected]) : null;
   if (!ids) return;
   /** @type {(take: Taker) => void} */
@@ -395,8 +361,7 @@ export function stepDuration(app, direction) {
     if (!calls) eachThing(store, () => search.calls, ids, take);
     else for (let k = 0; k < ids.length; k++) take(calls.first[ids[k]], calls.store.dur[ids[k]], ids[k]);
   };
-  const isSelected = (/** @type {number} */ i, /** @type {number} */ call) => i === selected
-    || (call >= 0 && i < selected && selected <= search.calls.last[call] && pid[i] === pid[selected] && kind[i] === kind[selected]);
+  const isSelected = (/** @type {number} */ i, /** @type {number} */ call) => i === selected || (call >= 0 && search.calls.of[selected] - 1 === call);
   let [current, currentLength, next, nextLength, nextCall] = [-1, 0, -1, 0, -1];
   if (selected >= 0) each((i, length, call) => {
     if (isSelected(i, call)) [current, currentLength] = [i, length];
@@ -424,8 +389,14 @@ export function toggleList(app) {
     app.list.whole = app.view.t0 <= app.view.begin && app.view.t1 >= app.view.end;
     app.select(-1);
   } else {
-    app.list.room = new Uint32Array(0);
-    app.list.added = null;
+    app.list.forget();
     app.showDetails();
   }
+}
+
+/** Shows the table with boxes for its filters, or takes these away. @param {App} app */
+export function askFilters(app) {
+  if (!app.listing) toggleList(app);
+  else if (app.selected >= 0) app.select(-1);
+  toggleFilters(app);
 }

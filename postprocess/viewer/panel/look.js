@@ -17,7 +17,7 @@ export function listenToLook(app) {
       lookChanged(app);
     });
   }
-  for (const query of [app.look.dark, app.look.strong]) query.addEventListener("change", () => lookChanged(app));
+  for (const query of [app.look.dark, app.look.strong, app.look.forced]) query.addEventListener("change", () => lookChanged(app));
 }
 
 /** @param {App} app @param {LookPart} part @param {number} steps */

@@ -5,7 +5,6 @@
 import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed } from "../data/format.js";
 import { compare, partsOf, slowAgainstNormal } from "../data/excess.js";
 import { threadsOf } from "../data/groups.js";
-import { Durations } from "../data/pivot.js";
 import { readRequests } from "../data/requests.js";
 import { causeColor } from "../draw/path.js";
 import { pristine } from "./added.js";
@@ -44,6 +43,8 @@ export class Asked {
   reading = null;
   /** The path that is drawn, and of which request. @type {{of: number, path: RequestPath} | null} */
   drawn = null;
+  /** The slow requests beside the normal ones, once they were compared: they are always the same. @type {ReturnType<typeof slowAgainstNormal>} */
+  sides = null;
 
   /** @param {App} app */
   constructor(app) {
@@ -68,6 +69,11 @@ export class Asked {
     return this.reading;
   }
 
+  /** @param {Requests} requests */
+  sidesOf(requests) {
+    return (this.sides ??= slowAgainstNormal(requests));
+  }
+
   /** The critical path of the request that is shown. @returns {RequestPath | null} */
   get path() {
     const { requests, request, open } = this;
@@ -79,6 +85,14 @@ export class Asked {
       this.drawn = { of: request, path: { pid: requests.pid[request], parts } };
     }
     return this.drawn.path;
+  }
+
+  /** The row of the thread whose request is shown, if it is among those that are. */
+  get item() {
+    const { requests, request, open, app: { groups, view } } = this;
+    const threads = threadsOf(groups);
+    const row = open && requests && request >= 0 ? threads.rowOfKey.get(requests.pid[request]) : undefined;
+    return row === undefined ? undefined : view.itemsOf.get(threads)?.[row];
   }
 
   /** What the address says of it. */
@@ -147,13 +161,11 @@ export function goToRequest(app, number) {
   for (const group of [groups[0], threads]) if (group.collapsed) app.toggleGroup(group);
   const [start, dur] = [requests.start[number], requests.dur[number]];
   showTime(app, start, start + dur);
-  const row = threads.rowOfKey.get(requests.pid[number]);
   // From the top, as far as that shows the request's own row.
   view.order(groups);
   view.scrollTo(0);
   view.layOut(groups);
-  const item = row === undefined ? undefined : view.itemsOf.get(threads)?.[row];
-  if (item) view.reveal(item);
+  app.keepInSight();
 }
 
 /** Shows a stretch of time with a little before and after. @param {App} app @param {number} from @param {number} to */
@@ -178,11 +190,10 @@ export function showRequests(app, panel) {
 /** @param {App} app @param {HTMLElement} panel @param {Requests} requests */
 function showAll(app, panel, requests) {
   const { asked } = app;
-  const { byDuration, byRest, dur, n, sides } = requests;
-  const durations = new Durations();
-  durations.addAll(dur, byDuration);
+  const { byDuration, byRest, durations, dur, n, sides } = requests;
   const of = (/** @type {number} */ part) => durationText(dur[byDuration[Math.max(Math.ceil((n * part) / 1000), 1) - 1]]);
-  const said = `${countText(n, "request")}: median ${of(500)}, 90 % ${of(900)}, 99 % ${of(990)}, 99.9 % ${of(999)}, longest ${of(1000)}`;
+  const open = requests.unfinished > 0 ? `; ${requests.unfinished} had begun and not ended` : "";
+  const said = `${countText(n, "request")}: median ${of(500)}, 90\u00a0% ${of(900)}, 99\u00a0% ${of(990)}, 99.9\u00a0% ${of(999)}, longest ${of(1000)}${open}`;
   const numbers = asked.part ? requests.between(asked.part.from, asked.part.to)
     : sides ? byRest.subarray(sides[0].start, sides[0].end) : byDuration;
   const histogram = histogramOf(durations, (from, to) => {
@@ -205,20 +216,21 @@ function showAll(app, panel, requests) {
 /** What some requests have more of than the others: those that were chosen than the rest, else slow ones than normal ones. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
 function comparison(app, requests, numbers) {
   const { asked } = app;
-  const chosen = requests.sum(numbers);
-  const sides = asked.part ? null : slowAgainstNormal(requests);
-  const [some, others] = sides ? [sides.slow, sides.normal] : [chosen, requests.all.without(chosen)];
-  if (others.count === 0 || (!asked.part && !sides)) return everything(app, requests, numbers, chosen);
+  const sides = asked.part ? null : asked.sidesOf(requests);
+  const some = sides ? sides.slow : requests.sum(numbers);
+  const others = sides ? sides.normal : requests.all.without(some);
+  if (others.count === 0 || (!asked.part && !sides)) return everything(app, requests, numbers, some);
   const { excess, causes, leftOut, unexplained } = sides ? sides.compared : compare(requests, numbers, some, others);
   const more = excess < 0 ? "less" : "more";
   const mean = (/** @type {Sums} */ sums) => durationText(Math.trunc(sums.mean));
   const [these, those] = asked.part ? ["these", "others"] : ["slow", "normal"];
+  const [slowest, average] = some.count === 1 ? ["one", ""] : [some.count.toLocaleString("en"), " on average"];
   const without = sides?.still ? " without the time in which CPUs stood still" : "";
   const head = asked.part ? `${countText(some.count, "request")}, ${mean(some)} on average, against ${others.count.toLocaleString("en")} others, ${mean(others)}`
-    : `The slowest ${some.count.toLocaleString("en")}${without}, ${mean(some)} on average, against ${others.count.toLocaleString("en")} normal ones, ${mean(others)}`;
+    : `The slowest ${slowest}${without}, ${mean(some)}${average}, against ${countText(others.count, "normal one")}, ${mean(others)}`;
   const said = textElement("p", `${head}: ${durationText(Math.trunc(Math.abs(excess)))} ${more}`);
   said.id = "compared";
-  if (causes.length === 0) return [said, textElement("p", "Nothing stands out."), ...everything(app, requests, numbers, chosen)];
+  if (causes.length === 0) return [said, textElement("p", "Nothing stands out."), ...everything(app, requests, numbers, sides ? requests.sum(numbers) : some)];
   const lines = causes.map(({ cause, words, time, share, inSome, inOthers, notes }) => [
     causeCell(app, requests, cause, words, notes), alignedText(Math.trunc(Math.abs(time))), `${roundedText(share * 100, 0)} %`,
     `${inSome}/${some.count}`, `${inOthers}/${others.count}`,
@@ -286,7 +298,7 @@ function listOf(app, requests, numbers) {
   const { asked: { cause } } = app;
   /** @type {[number, number][]} */
   const those = cause >= 0 ? requests.withMost(numbers, cause, REQUESTS_LISTED)
-    : [...numbers].slice(-REQUESTS_LISTED).reverse().map((number) => [number, 0]);
+    : [...numbers.slice(-REQUESTS_LISTED)].reverse().map((number) => [number, 0]);
   const lines = those.map(([number, time]) => {
     const [first] = requests.causesOf(number);
     const mostly = first ? `${shownName(first.words)}, ${roundedText((100 * first.time) / Math.max(requests.dur[number], 1), 0)} %` : "";

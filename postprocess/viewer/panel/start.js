@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Start here: extremes of the trace in words, each a button that goes there.
 
-import { callText, countText, durationText, shownName, threadText, trimmed } from "../data/format.js";
-import { waitLetter, WAITS } from "../data/kind.js";
-import { busiestOf, extremesOf } from "../data/start.js";
+import { countText, durationText, shownName, threadText, trimmed } from "../data/format.js";
+import { busiestOf, extremesOf, REQUESTS_MAX } from "../data/start.js";
+import { wordOf } from "../data/words.js";
 import { callOfSelected } from "./call.js";
-import { toggleRequests } from "./requests.js";
+import { goToRequest, toggleRequests } from "./requests.js";
 import { SHORTEST } from "../view/view.js";
 import { actionButton, byId, textElement } from "../dom.js";
 /**
@@ -25,6 +25,7 @@ function showStretch(app, { i = -1, from, to }, group) {
   // The panel takes its room first.
   app.select(i, group);
   app.call = callOfSelected(app);
+  if (app.call) app.showDetails();
   const room = Math.max((to - from) * STRETCH_ROOM, SHORTEST);
   view.show(from - room, to + room);
   if (group?.collapsed) app.toggleGroup(group);
@@ -61,37 +62,56 @@ function startLines({ store, groups, overview }, { waits, call, requests, stall,
   });
   if (call) lines.push(["The longest call", `${shownName(store.names[store.name[call.i]])} of ${thread(call.i)}, ${lengthOf(call)}`, call, threads]);
   for (const wait of waits) {
-    const letter = waitLetter(store.events[store.event[wait.i]]);
-    const word = WAITS.find(([of]) => of === letter)?.[2] ?? callText(store, wait.i);
-    lines.push([`The longest wait for ${word}`, `${thread(wait.i)}, ${lengthOf(wait)}`, wait, threads]);
+    lines.push([`The longest wait for ${wordOf(store.names[store.name[wait.i]])}`, `${thread(wait.i)}, ${lengthOf(wait)}`, wait, threads]);
   }
   return lines;
 }
 
-/** Fills the menu when it is opened first: nobody waits for it while the page opens. @param {App} app */
+/** A line of the menu: its words, its values below them, and what it shows. @param {string} words @param {string} values @param {() => void} show */
+function startLine(words, values, show) {
+  const line = actionButton(words, "Go there", () => {
+    byId("start").hidePopover();
+    show();
+  });
+  line.append(textElement("small", values));
+  return line;
+}
+
+/** The slowest of the requests that the page carries, and a line for all of them. @param {App} app */
+function requestLines(app) {
+  const { asked } = app;
+  const { carried, requests } = asked;
+  if (!carried) return [];
+  const open = (/** @type {() => void} */ then) => () => {
+    if (!asked.open) toggleRequests(app);
+    then();
+  };
+  const slowest = requests ? [...requests.byDuration].slice(-REQUESTS_MAX).reverse().map((number, k) => {
+    const [first] = requests.causesOf(number);
+    const mostly = first ? `, mostly ${shownName(first.words)}` : "";
+    const values = `${shownName(requests.thread(requests.pid[number]))}, ${durationText(requests.dur[number])}${mostly}`;
+    return startLine(["The slowest request", "The second", "The third"][k], values, open(() => goToRequest(app, number)));
+  }) : [];
+  return [startLine("Why requests are slow", carried.asked, open(() => {})), ...slowest];
+}
+
+/** Fills the menu when it is opened: nobody waits for it while the page opens. @param {App} app */
 export function listenToStart(app) {
   const menu = byId("start");
   /** @type {Extremes | null} */
   let extremes = null;
+  const fill = () => {
+    extremes ??= extremesOf(app.store, app.search.calls);
+    // What a page carries of requests is told by that, not by marks.
+    const known = app.asked.carried ? { ...extremes, requests: [] } : extremes;
+    const lines = [
+      ...requestLines(app), ...startLines(app, known).map(([words, values, stretch, group]) => startLine(words, values, () => showStretch(app, stretch, group))),
+    ];
+    menu.replaceChildren(...(lines.length > 0 ? lines : [textElement("p", "Nothing ran in this trace.")]));
+  };
   menu.addEventListener("beforetoggle", (/** @type {ToggleEvent} */ e) => {
     if (e.newState !== "open") return;
-    extremes ??= extremesOf(app.store, app.search.calls);
-    const lines = startLines(app, extremes).map(([words, values, stretch, group]) => {
-      const line = actionButton(words, "Go there", () => {
-        menu.hidePopover();
-        showStretch(app, stretch, group);
-      });
-      line.append(textElement("small", values));
-      return line;
-    });
-    if (app.asked.carried) {
-      const line = actionButton("Why requests are slow", "Show them", () => {
-        menu.hidePopover();
-        if (!app.asked.open) toggleRequests(app);
-      });
-      line.append(textElement("small", app.asked.carried.asked));
-      lines.unshift(line);
-    }
-    menu.replaceChildren(...(lines.length > 0 ? lines : [textElement("p", "Nothing ran in this trace.")]));
+    fill();
+    if (app.asked.carried && !app.asked.requests) app.asked.read().then(fill);
   });
 }

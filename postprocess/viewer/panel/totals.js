@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a range of time holds, as tables in the panel.
 
-import { alignedText, callText, durationText, shownName, threadText, timesText, trimmed } from "../data/format.js";
-import { CANNOT_SHOW } from "../data/tables.js";
+import { alignedText, callText, durationText, threadText, timesText } from "../data/format.js";
+import { CANNOT_SHOW, Kind } from "../data/tables.js";
 import { allTime, mostTime, Totals } from "../data/totals.js";
+import { explainedName, MEANINGS, wordedName } from "../data/words.js";
 import { goToCall } from "./call.js";
 import { annotate } from "./note.js";
 import { csvOf, fileName, offer } from "./save.js";
@@ -18,6 +19,9 @@ import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
  * @type {readonly ["user" | "kernel" | "idle" | "stalled" | "absent", string[]][]}
  */
 const PARTS = Object.freeze([["user", []], ["kernel", []], ["idle", [CANNOT_SHOW.IDLE]], ["stalled", [CANNOT_SHOW.INTERRUPTS, CANNOT_SHOW.IDLE]], ["absent", [CANNOT_SHOW.LOSSES]]]);
+
+/** What the time is called in which a CPU did nothing although it should. */
+const STOOD = MEANINGS[Kind.STALLED][0];
 
 /**
  * Shows what the measured range holds.
@@ -37,11 +41,11 @@ export function showTotals(app, panel, from, to) {
     return;
   }
   const totals = new Totals(store, app.groups, app.search, from, to);
-  const part = (/** @type {number} */ time) => (time === 0 ? "" : `${trimmed((100 * time) / (to - from), 1)}%`);
+  const part = (/** @type {number} */ time) => (time === 0 ? "" : `${((100 * time) / (to - from)).toFixed(1)}%`);
   const counted = Object.keys(store.meta.counts ?? {}).length > 0 ? ["in the trace"] : [];
-  const byName = (/** @type {Map<number, Sum>} */ sums) => mostTime(sums).map((sum) => [
-    actionButton(shownName(store.names[sum.key]), "Search this name", () => app.searchName(sum.key)),
-    sum.count.toLocaleString("en"), alignedText(allTime(sum)), ...(counted.length > 0 ? [timesText(store, sum.key)] : []),
+  const byName = (/** @type {Map<number, Sum>} */ sums, /** @type {boolean} */ wholes) => mostTime(sums).map((sum) => [
+    actionButton(wordedName(store.names[sum.key]), [explainedName(store.names[sum.key]), "search this name"].filter((text) => text !== "").join("; "), () => app.searchName(sum.key)),
+    sum.count.toLocaleString("en"), alignedText(allTime(sum)), ...(wholes ? [alignedText(sum.whole)] : []), ...(counted.length > 0 ? [timesText(store, sum.key)] : []),
   ]);
   const byCpu = [...totals.cpus.values()].sort((a, b) => a.key - b.key);
   const parts = PARTS.filter(([name, lacking]) => byCpu.some((sum) => sum[name] > 0) || !lacking.some((text) => store.meta.unseen?.includes(text)));
@@ -63,8 +67,8 @@ export function showTotals(app, panel, from, to) {
     actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
     actionButton("Keep as note (M)", "Keep this length as a note on the picture", () => annotate(app)),
     actionButton("CSV", "Save the spans of this range as a table", () => offer(fileName(app, "csv"), csvOf(app, from, to))),
-    classed("cpus", tableOf(["CPU", ...parts.map(([name]) => name)], cpus)), tableOf(["Name", "count", "time", ...counted], byName(totals.names)),
-    tableOf(["Thread", "user", "kernel", "stalled", "waits"], threads), tableOf(["Wait", "spans", "time", ...counted], byName(totals.waits)),
+    classed("cpus", tableOf(["CPU", ...parts.map(([name]) => (name === "stalled" ? STOOD : name))], cpus)), classed("names", tableOf(["Name", "count", ...(totals.pieces.size > 0 ? ["own time", "total"] : ["time"]), ...counted], byName(totals.names, totals.pieces.size > 0))),
+    tableOf(["Thread", "user", "kernel", STOOD, "waits"], threads), tableOf(["Wait", "spans", "time", ...counted], byName(totals.waits, false)),
     longest("Longest", totals.longest), longest("Longest wait", totals.longestWaits),
   );
 }

@@ -14,7 +14,7 @@ const CALLOUT_AWAY = 8;
 
 /** What each callout says, and what it is about: the strip, a row, the legend. @type {readonly [string, string, string][]} */
 const CALLOUTS = Object.freeze([
-  ["strip", "The whole trace", "Orange is user code, green the kernel, of all CPUs. The frame is what you see below: drag it, or zoom with the wheel."],
+  ["strip", "The whole trace", "Orange is user code, green the kernel, of all CPUs. The frame is what you see below: drag it, or zoom with the wheel or two fingers."],
   ["rows", "Height says who runs", "A thin line is an idle CPU, middle height a program\u2019s own code, full height the kernel. Click anything for its details."],
   ["legend", "Colour says what", "Each thread and each sort of kernel work has its colour. Point at an entry for what it means; click it to find where it is."],
 ]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The wakeups that led to the selected span, as a list to go through.
 
-import { durationText, shownName, signedText, threadText, wokenBy } from "../data/format.js";
+import { durationText, signedText, threadText, wokenBy } from "../data/format.js";
 import { isIdle } from "../data/kind.js";
 import { causeText } from "../data/sentence.js";
+import { wordOf } from "../data/words.js";
 import { actionButton, textElement } from "../dom.js";
 /**
  * @import {Step} from "../data/chain.js"
@@ -21,7 +22,7 @@ export function showChain(app, panel, chain) {
   const lines = chain.map(({ arc, cause, wait }) => {
     const before = textElement("td", signedText(store.start[arc] - store.start[selected]));
     const what = document.createElement("td");
-    const waited = wait < 0 ? "" : `, after ${durationText(store.dur[wait])} of ${shownName(store.names[store.name[wait]])}`;
+    const waited = wait < 0 ? "" : `, after it waited ${durationText(store.dur[wait])} for ${wordOf(store.names[store.name[wait]])}`;
     what.append(
       actionButton(threadText(store, wokenBy(store, arc)), "Go to this wakeup", () => app.bringIntoSight(arc)),
       ` was woken by ${causeText(store, arc, cause)}${waited}; it ran ${durationText(store.dur[arc])} later`,

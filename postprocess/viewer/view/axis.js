@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ticks of the time axis: round steps, short labels, and the base time that they count from: on the clock, or after the
-// start of each row.
+// Ticks of the time axis: round steps, short labels, and the base time that they count from: in seconds from the base minute
+// of the trace, as everywhere on the page, or after the start of each row.
 
-import { clockText, durationText, secondsText, trimmed, UNITS_PER_SECOND } from "../data/format.js";
+import { baseMillis, clockText, durationText, secondsText, trimmed, UNITS_PER_SECOND } from "../data/format.js";
 /**
  * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
  * @import {View} from "./view.js"
  */
 
-/** Units a label can have: units of 10 ns in one, its name, decimals of a second that the base time shows. */
+/** Units a label can have: units of 10 ns in one, its name, what base times are multiples of, and decimals of a second that they have. */
 const AXIS_UNITS = Object.freeze([
   { size: 0.1, name: "ns", next: 100, digits: 6 },
   { size: 100, name: "\u00b5s", next: 1e5, digits: 3 },
   { size: 1e5, name: "ms", next: 1e8, digits: 0 },
-  { size: 1e8, name: "s", next: 6e9, digits: 0 },
+  { size: 1e8, name: "s", next: Infinity, digits: 0 },
 ]);
 
 /** Pixels that a tick and its label have, at least. */
 const TICK_ROOM = 95;
 
-/** @typedef {{baseText: string, ticks: {time: number, label: string}[]}} Axis */
+/**
+ * `baseTitle` is the base time on the clock. Ticks count from the base, which is a full second or the like; if one other is in sight, its own tick
+ * says the whole of it, and the rest counts from there, so that what lies around it is short, too.
+ * @typedef {{baseText: string, baseTitle: string, ticks: {time: number, label: string}[]}} Axis
+ */
 
 /**
  * The axis for what is in sight.
@@ -34,14 +38,19 @@ export function axisOf(tracebase, view) {
   const step = roundStep((t1 - t0) / Math.max(view.width / TICK_ROOM, 2));
   const unit = [...AXIS_UNITS].reverse().find((u) => step >= u.size * 0.999) ?? AXIS_UNITS[0];
   const first = Math.ceil(t0 / step);
-  const base = Math.max(Math.floor((first * step) / unit.next), 0) * unit.next;
+  const base = unit.next === Infinity ? 0 : Math.max(Math.floor((first * step) / unit.next) * unit.next, 0);
+  const turn = Math.floor(t1 / step) * step < base + 2 * unit.next ? base + unit.next : Infinity;
+  const fullText = (/** @type {number} */ time) => `${trimmed(time / UNITS_PER_SECOND, unit.digits)} s`;
   const ticks = [];
   for (let k = first; k * step <= t1; k++) {
-    const value = (k * step - base) / unit.size;
-    ticks.push({ time: k * step + zero, label: `${trimmed(value, 3)} ${unit.name}` });
+    const from = k * step > turn ? turn : base;
+    const label = k * step === turn ? fullText(turn) : `${trimmed((k * step - from) / unit.size, 3)} ${unit.name}`;
+    ticks.push({ time: k * step + zero, label });
   }
-  const behind = base > 0 ? ` + ${trimmed(base / UNITS_PER_SECOND, unit.digits)} s` : "";
-  return { baseText: view.relative ? `Each row\u2019s start${behind} +` : `${clockText(tracebase, base, unit.digits)} +`, ticks };
+  const seconds = base > 0 ? `${fullText(base)} +` : "+";
+  if (view.relative) return { baseText: `Each row\u2019s start${base > 0 ? " + " : " "}${seconds}`, baseTitle: "", ticks };
+  const minute = baseMillis(tracebase) === null ? "" : `${clockText(tracebase, 0, 0).slice(0, 16)}${base > 0 ? ", " : " "}`;
+  return { baseText: `${minute}${seconds}`, baseTitle: clockText(tracebase, base, unit.digits), ticks };
 }
 
 /** What is in sight, in words. @param {View} view */

@@ -5,9 +5,10 @@
 // what it holds first lies where the trace begins. The view's own range is then that of the axis. Whoever draws, or
 // looks for something, on a row takes times from `on(item)`, and need not know.
 
-import { kernelThreads } from "../data/groups.js";
+import { isOfThreads, kernelThreads, KERNEL_THREADS } from "../data/groups.js";
 import { ORDERS, orderOf } from "../data/order.js";
 import { runsIn } from "../data/rows.js";
+import { isFoldedAway, standIn, withHeaders } from "../data/sections.js";
 import { TimeScale } from "./timescale.js";
 /**
  * @import {Store} from "../data/decode.js"
@@ -47,7 +48,7 @@ export const INNER_PART = 0.27;
 const BODY_MIN = 20;
 
 /**
- * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
+ * A row as it stands in the picture; `row` is -1 for the header of its group, and less for that of a section. `above` and `below` are kept free of
  * execution; `even` rows have another ground. What lies on it is drawn `shift` units earlier than it was. A `pinned` one
  * stands above those that scroll. A `named` one has its name beside it.
  * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean, shift: number, pinned: boolean, named: boolean}} Item
@@ -76,6 +77,8 @@ export class View extends TimeScale {
     this.itemsOf = new Map();
     /** The rows that are not hidden. @type {Map<Group, number[]>} */
     this.rowsOf = new Map();
+    /** The headers of sections, by group and number. @type {Map<Group, Map<number, Item>>} */
+    this.headersOf = new Map();
     /** Whether rows stay where nothing of them is in sight. */
     this.keepsRows = false;
     /** Whether rows hide on which nothing runs in sight, too. */
@@ -125,7 +128,7 @@ export class View extends TimeScale {
 
   /** How many rows of a group there is room for if CPUs are high enough, and whether all fit. @param {Group} cpus @param {Group} group */
   roomFor(cpus, group) {
-    const left = Math.floor((this.rowsSeen - 2 * HEADER_HEIGHT - cpus.keys.length * CPU_ENOUGH) / ROW_MIN);
+    const left = Math.floor((this.rowsSeen - (2 + cpus.sections.length) * HEADER_HEIGHT - cpus.keys.length * CPU_ENOUGH) / ROW_MIN);
     return { left, fits: group.keys.length <= left };
   }
 
@@ -229,12 +232,12 @@ export class View extends TimeScale {
     const held = under?.group === group ? under.row : -1;
     const runs = (/** @type {number} */ r) => !running || r === kept || runsIn(this.store, exec, r, this.t0, this.t1);
     if (this.onlyPrograms && group.name === "PID") this.kernelThreads ??= kernelThreads(this.store, group);
-    const isProgram = (/** @type {number} */ r) => !this.onlyPrograms || (group.name === "PID" ? this.kernelThreads?.[r] !== 1 : group.name !== "PROC" || group.keys[r] !== 0);
+    const isProgram = (/** @type {number} */ r) => !this.onlyPrograms || (group.name === "PID" ? this.kernelThreads?.[r] !== 1 : !isOfThreads(group) || group.keys[r] !== KERNEL_THREADS);
     const wanted = group.onlyLit ? (/** @type {number} */ r) => lit[r] === 1
       : this.keepsRows || this.relative || !group.hides ? () => true
       : (/** @type {number} */ r) => lit[r] === 1 || r === held
         || (from[r] <= this.t1 && to[r] >= this.t0 && runs(r) && isProgram(r));
-    return (this.orders.get(group) ?? [...group.keys.keys()]).filter((r) => wanted(r) && !this.isPinned(group, r));
+    return (this.orders.get(group) ?? [...group.keys.keys()]).filter((r) => wanted(r) && !this.isPinned(group, r) && !isFoldedAway(group, r));
   }
 
   /**
@@ -246,11 +249,11 @@ export class View extends TimeScale {
     const before = [...this.orders.values()].join();
     this.orders.clear();
     for (const group of groups) {
-      if (group.name !== "PID" || group.collapsed || group.hidden || this.orderedBy === ORDERS[0]) continue;
+      if (!isOfThreads(group) || group.collapsed || group.hidden || this.orderedBy === ORDERS[0]) continue;
       this.orders.set(group, orderOf(this.store, group, this.orderedBy, (row) => {
         const shift = this.shiftOf(group, row);
         return { t0: this.t0 + shift, t1: this.t1 + shift };
-      }));
+      }, groups[1]));
     }
     return [...this.orders.values()].join() !== before;
   }
@@ -273,7 +276,9 @@ export class View extends TimeScale {
   layOut(groups) {
     const held = this.hold(this.pointerY);
     const first = this.scroll > 0 ? this.seen().find((item) => item.row >= 0 && !item.pinned) : undefined;
-    const shown = groups.filter((g) => g.keys.length > 0 && !g.hidden);
+    // What guests do stands next to the CPUs, above what may be many threads.
+    const place = (/** @type {Group} */ { name }) => ["CPU", "GUEST"].indexOf(name) >>> 0;
+    const shown = groups.filter((g) => g.keys.length > 0 && !g.hidden).sort((a, b) => place(a) - place(b));
     this.rowsOf.clear();
     for (const group of shown) this.rowsOf.set(group, this.wantedRows(group));
     const rowsOf = (/** @type {Group} */ g) => this.rowsOf.get(g) ?? [];
@@ -281,7 +286,9 @@ export class View extends TimeScale {
     const rest = shown.reduce((sum, g) => sum + rowsOf(g).length, -cpus);
     this.itemsOf.clear();
     this.items = this.layOutPins();
-    const room = this.rowsRoom - shown.length * HEADER_HEIGHT;
+    const linesOf = (/** @type {Group} */ g) => (g.collapsed ? [] : withHeaders(g, rowsOf(g)));
+    const headers = shown.reduce((sum, g) => sum + 1 + linesOf(g).length - (g.collapsed ? 0 : rowsOf(g).length), 0);
+    const room = this.rowsRoom - headers * HEADER_HEIGHT;
     // All rows of groups that are open count, in sight or not: CPUs keep their height while those are hidden and shown.
     const beside = shown.reduce((sum, g) => sum + (g.name === "CPU" || g.collapsed ? 0 : g.keys.length * ROW_MAX), 0);
     const cpuShare = Math.max(room * CPU_PART, room - beside) / Math.max(cpus, 1);
@@ -289,22 +296,37 @@ export class View extends TimeScale {
     const max = held ? Math.min(this.maxAround(held, shown, cpuHeight), ROW_MAX) : ROW_MAX;
     const restHeight = Math.max(Math.min((room - cpus * cpuHeight) / Math.max(rest, 1), max), ROW_MIN);
     let y = 0;
-    for (const group of shown) {
-      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0, pinned: false, named: true });
+    this.headersOf.clear();
+    const putHeader = (/** @type {Group} */ group, /** @type {number} */ row) => {
+      const item = { group, row, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0, pinned: false, named: true };
+      this.items.push(item);
       y += HEADER_HEIGHT;
+      return item;
+    };
+    for (const group of shown) {
+      putHeader(group, -1);
       if (group.collapsed) continue;
       const isCpus = group.name === "CPU";
       const exact = Math.max((isCpus ? cpuHeight : restHeight) * this.rowZoom, isCpus ? HEAT_MIN : ROW_MIN / 2);
       const step = exact < HEAT_MAX ? exact : Math.floor(exact);
-      const top = y;
+      const headerOf = new Map();
+      this.headersOf.set(group, headerOf);
+      let top = y;
       let nextName = y;
-      for (const [k, row] of rowsOf(group).entries()) {
+      let k = 0;
+      for (const row of linesOf(group)) {
+        if (row < 0) {
+          headerOf.set(row, putHeader(group, row));
+          top += HEADER_HEIGHT;
+          continue;
+        }
         const below = top + Math.round((k + 1) * step);
         const item = this.itemOf(group, row, y, below - y, k % 2 === 0, false);
         item.named = y >= nextName;
         if (item.named) nextName = y + NAME_HEIGHT;
         this.items.push(item);
         y = below;
+        k++;
       }
       if (!this.itemsOf.has(group)) this.itemsOf.set(group, []);
     }
@@ -357,7 +379,7 @@ export class View extends TimeScale {
     const [above, below] = [{ room: y, rows: 0 }, { room: this.rowsRoom - y, rows: 0 }];
     let side = above;
     for (const g of shown) {
-      for (const r of [-1, ...(this.rowsOf.get(g) ?? [])]) {
+      for (const r of [-1, ...(g.collapsed ? [] : withHeaders(g, this.rowsOf.get(g) ?? []))]) {
         const take = (/** @type {typeof above} */ from, /** @type {number} */ share) => {
           if (r >= 0 && g.name !== "CPU") from.rows += share;
           else from.room -= share * (r < 0 ? HEADER_HEIGHT : cpuHeight);
@@ -409,6 +431,15 @@ export class View extends TimeScale {
   placeOf(group, row) {
     const item = this.itemsOf.get(group)?.[row];
     return item && (item.pinned || this.pins.length === 0 || item.y >= this.scroll) ? item : undefined;
+  }
+
+  /** The same, or the place of what stands for it while its section is folded. @param {Group} group @param {number} row */
+  placeOrStandIn(group, row) {
+    if (!isFoldedAway(group, row)) return this.placeOf(group, row);
+    const instead = standIn(group, row);
+    if (instead >= 0) return this.placeOf(group, instead);
+    const header = this.headersOf.get(group)?.get(instead);
+    return header && (this.pins.length === 0 || header.y >= this.scroll) ? header : undefined;
   }
 
   /** Items that are in sight: pinned ones, and of the others those that no pinned one covers. */

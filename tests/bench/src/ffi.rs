@@ -26,6 +26,12 @@ pub unsafe fn kutrace_shim_may_mark() -> bool {
     true
 }
 
+pub unsafe fn kutrace_rate_take_one() -> bool {
+    true
+}
+
+pub unsafe fn kutrace_rate_refused() {}
+
 pub unsafe fn kutrace_shim_moment(_: &mut Moment) {}
 
 pub unsafe fn kutrace_shim_tsc_khz() -> u32 {

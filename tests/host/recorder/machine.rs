@@ -67,8 +67,10 @@ pub struct Bounds {
     pub depth: u32,
     /// Jumps of the clock in a run.
     pub gaps: u32,
-    /// Steps back of the clock in a run.
+    /// Steps back of the clock in a run, by three periods.
     pub steps_back: u32,
+    /// Steps back by a few counts.
+    pub slips: u32,
     /// Bursts of CPU 1 in a run, each as long as the pool.
     pub bursts: u32,
     /// Moves of the pool's gate in a run: the first opens it, the second ends the recording.
@@ -133,11 +135,15 @@ pub struct Cpu {
     pub over: u64,
     /// Every time the clock showed.
     pub times: Vec<u64>,
+    /// How often it has stepped back by a few counts.
+    pub slips: u64,
     early_time: Option<u64>,
     /// The last task named, by block.
     named: Option<(u64, u32, u32)>,
     /// The tasks switched to.
     pub switches: Vec<Task>,
+    /// The calls returned from, and with which values.
+    pub returns: Vec<(u32, i64)>,
     /// Hooks of tasks entered.
     pub entered: u64,
     /// Which of them is under way.
@@ -176,6 +182,7 @@ pub struct State {
     interrupts: u32,
     gaps: u32,
     steps_back: u32,
+    slips: u32,
     bursts: u32,
     gates: u32,
     snapshots: u32,
@@ -211,9 +218,11 @@ impl Machine {
             asked: 0,
             over: 0,
             times: Vec::with_capacity(64),
+            slips: 0,
             early_time: None,
             named: None,
             switches: Vec::new(),
+            returns: Vec::new(),
             entered: 0,
             in_hook: None,
         };
@@ -241,6 +250,7 @@ impl Machine {
             interrupts: bounds.interrupts,
             gaps: bounds.gaps,
             steps_back: bounds.steps_back,
+            slips: bounds.slips,
             bursts: bounds.bursts,
             gates: bounds.gates,
             snapshots: bounds.snapshots,
@@ -275,7 +285,10 @@ impl Machine {
             Record::Event => entry::event(lane, IRQ.into()),
             Record::Value => entry::value(lane, RUNNABLE.into(), 0),
             Record::Call { nr, arg } => self.hook(lane, |lane| entry::syscall(lane, nr, arg)),
-            Record::Return { nr, value } => self.hook(lane, |lane| entry::syscall_return(lane, value, || nr)),
+            Record::Return { nr, value } => {
+                self.state.borrow_mut().cpus[cpu].returns.push((nr, value));
+                self.hook(lane, |lane| entry::syscall_return(lane, value, || nr));
+            }
             Record::Switch(task) => {
                 self.state.borrow_mut().cpus[cpu].switches.push(task);
                 self.hook(lane, |lane| entry::switch_to(lane, &task));
@@ -409,6 +422,20 @@ impl State {
             _ => None,
         };
         self.blocks.iter().enumerate().find_map(leaked)
+    }
+
+    /// An event may be lost while its CPU has blocks that it could have given back: only inside of another claim. Who
+    /// else may have given some back meanwhile is not asked.
+    fn check_lost(&mut self, cpu: usize, bounds: &Bounds) {
+        let Cpu { position, call_end, depth, .. } = self.cpus[cpu];
+        if depth != 1 || bounds.bursts + bounds.reads > 0 {
+            return;
+        }
+        let is_needed = |n| [position.block(), call_end.block()].contains(&address(n as u32));
+        let is_kept = |(n, memory): (usize, &Memory)| memory.owner == Some(cpu) && memory.in_trace && !is_needed(n);
+        if self.blocks.iter().enumerate().any(is_kept) {
+            self.violate(format!("CPU {cpu} loses an event, and keeps blocks that it need not"));
+        }
     }
 
     /// With no claim under way, every word before the position is written.

@@ -78,7 +78,7 @@ fn check(
         // What is older than a block that was recycled meanwhile goes with it.
         let first = listed.iter().rposition(|n| !whole(*n)).map_or(0, |last| last + 1);
         let kept = &listed[first..];
-        let mut reader = Reader::new(&state.cpus[cpu].times);
+        let mut reader = Reader::new(&state.cpus[cpu]);
         for pair in kept.windows(2) {
             if before[pair[0]].sequence + 1 != before[pair[1]].sequence {
                 return Err(format!("snapshot: CPU {cpu}: a block is missing"));

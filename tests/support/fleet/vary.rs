@@ -15,7 +15,7 @@ use postprocess::span::wait::Reason;
 use postprocess::span::what::{Activity, Arc, What};
 use postprocess::span::{Span, Spans, NONE};
 use postprocess::time::Time;
-use postprocess::why::best::best;
+use postprocess::why::request::{find, Ask, Request};
 use postprocess::why::Timeline;
 
 use super::clock::{Changes, Clock};
@@ -39,8 +39,11 @@ const SLOW: (u64, f64) = (25, 6.0);
 const INTERRUPTED: u64 = 25;
 /// Calls with fewer instances on shared CPUs are not slowed down.
 const CALLS: usize = 50;
-/// Neither are these, in which threads wait for what comes from outside.
-const WAITING: [&str; 6] = ["epoll_wait", "poll", "select", "futex", "nanosleep", "clock_nanosleep"];
+/// Neither are these, in which threads wait for what comes from outside, or from which they do not return.
+const WAITING: [&str; 9] =
+    ["epoll_wait", "poll", "select", "futex", "nanosleep", "clock_nanosleep", "wait4", "exit", "exit_group"];
+/// Nor those of which one of a hundred takes longer: what happens meanwhile would be slow as well.
+const LONG: Time = Time(Time::SECOND.0 / 10);
 /// The vector of the device.
 const VECTOR: u8 = 0x41;
 
@@ -65,13 +68,13 @@ impl Base {
     /// A sentence, if there are no requests in it.
     pub fn new(spans: Spans) -> Result<Base, String> {
         let timeline = Timeline::new(&spans);
-        let (_, mut requests) = best(&timeline)?;
+        let mut requests = find(&timeline, &Ask::Best)?.requests;
         let extent = timeline.extent;
         let mut runs: BTreeMap<Pid, Vec<&Span>> = BTreeMap::new();
         for span in spans.spans.iter().filter(|span| can_be_interrupted(span)) {
             span.pid.into_iter().for_each(|pid| runs.entry(pid).or_default().push(span));
         }
-        let place = |request: &postprocess::why::request::Request| {
+        let place = |request: &Request| {
             let runs = runs.get(&request.pid)?;
             let from = runs.partition_point(|run| run.start < request.start);
             let within = runs[from..].iter().take_while(|run| run.start + run.dur <= request.end);
@@ -94,7 +97,9 @@ impl Base {
 
     /// The calls that can be slow on a host.
     pub fn calls(&self) -> Vec<String> {
-        let fits = |(name, all): &(&String, &Vec<Stretch>)| all.len() >= CALLS && !WAITING.contains(&name.as_str());
+        let fits = |(name, all): &(&String, &Vec<Stretch>)| {
+            all.len() >= CALLS && !WAITING.contains(&name.as_str()) && one_of_a_hundred(all) <= LONG
+        };
         self.shared.iter().filter(fits).map(|(name, _)| name.clone()).collect()
     }
 
@@ -147,9 +152,7 @@ impl Base {
             self.wakeups.iter().for_each(|wakeup| changes.stretch(*wakeup, WAKEUP));
         }
         if let Some(calls) = host.slow_call.as_ref().and_then(|name| self.shared.get(name)) {
-            let mut usual: Vec<Time> = calls.iter().map(|(from, to)| *to - *from).collect();
-            usual.sort_unstable();
-            let slow = usual[usual.len() * 99 / 100].0 as f64 * SLOW.1;
+            let slow = one_of_a_hundred(calls).0 as f64 * SLOW.1;
             let chosen = calls.iter().filter(|_| random.below(SLOW.0) == 0).copied().collect();
             let factor = |(from, to): Stretch| (slow / (to - from).0.max(1) as f64).max(1.0);
             union(chosen).into_iter().for_each(|call| changes.stretch(call, factor(call)));
@@ -162,6 +165,13 @@ impl Base {
         places.iter().for_each(|(at, _)| changes.pause(*at, length(random)));
         (changes, places.into_iter().map(|(at, cpu)| (cpu, at)).collect())
     }
+}
+
+/// What only one of a hundred exceeds.
+fn one_of_a_hundred(calls: &[Stretch]) -> Time {
+    let mut lengths: Vec<Time> = calls.iter().map(|(from, to)| *to - *from).collect();
+    lengths.sort_unstable();
+    lengths[lengths.len() * 99 / 100]
 }
 
 /// Adds a span that a device interrupts right after these moments of the recorded trace.
@@ -236,7 +246,6 @@ mod tests {
     use super::*;
     use crate::draw::sample;
     use postprocess::why::check::check as adds_up;
-    use postprocess::why::request::Ask;
 
     /// What of its CPUs' time is not covered once.
     fn faults(spans: &Spans) -> Vec<String> {

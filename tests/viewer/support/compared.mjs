@@ -35,7 +35,7 @@ const amiss = Array.from({ length: requests.n }, (_, r) => {
 }).filter((left) => left !== 0).length;
 const sideOf = ({ count, mean }) => ({ count, mean });
 console.log(JSON.stringify({
-  asked: requests.asked, count: requests.n, total: requests.all.time, amiss, parts: partsOf(requests, requests.byDuration, requests.all),
+  asked: requests.asked, count: requests.n, unfinished: requests.unfinished, total: requests.all.time, amiss, parts: partsOf(requests, requests.byDuration, requests.all),
   slow: slow && sideOf(slow), normal: slow && sideOf(normal),
   compared, still,
 }));

@@ -31,7 +31,7 @@ export function storeOf(spans, meta = {}) {
   const { kind, kinds, counts } = sorter;
   return {
     n: spans.length, ...columns, names, cpus, pids, events, kind, kinds, counts,
-    threads: sorter.threads(columns.name, names), meta: { ...META, ...meta },
+    ...sorter.named(columns.name, names), meta: { ...META, ...meta },
   };
 }
 

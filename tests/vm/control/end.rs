@@ -11,7 +11,7 @@ use crate::guest;
 use crate::trace::{self, Recording};
 
 /// How many commands are killed in the middle.
-const KILLED: u64 = if guest::SOAK { 200 } else { 50 };
+const KILLED: u64 = if guest::SOAK { 200 } else { 20 };
 
 #[test]
 fn a_full_disk_keeps_the_trace_and_leaves_no_half_file() {
@@ -22,14 +22,14 @@ fn a_full_disk_keeps_the_trace_and_leaves_no_half_file() {
         mkdir /tmp/small
         mount -t tmpfs -o size=1m tmpfs /tmp/small
         kutrace_control gowrap
-        stress-ng --quiet --switch 2 --timeout 5
+        stress-ng --quiet --switch 2 --timeout 2
         fails 1 'small/s.raw: No space left on device' kutrace_control snapshot /tmp/small/s.raw
         fails 1 'the trace is still in the recorder: /tmp/small/t.raw: No space left on device' \
             kutrace_control stop /tmp/small/t.raw
         test -z "$(ls -A /tmp/small)"
         kutrace_control stop $SHARE/t.raw
         fails 1 'the trace is still in the recorder: /tmp/small/r.raw: No space left on device' \
-            kutrace_control record --wrap -b 8M -o /tmp/small/r.raw -- stress-ng --quiet --switch 2 --timeout 5
+            kutrace_control record --wrap -b 8M -o /tmp/small/r.raw -- stress-ng --quiet --switch 2 --timeout 2
         test -z "$(ls -A /tmp/small)"
         kutrace_control stop $SHARE/r.raw
         mount -o remount,size=64k /tmp/small

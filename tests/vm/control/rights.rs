@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Who may control the recorder.
 
+use kutrace_format::abi::command::{
+    IOCTL_ACQUIRE, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_PORTS, IOCTL_RESET, IOCTL_START, IOCTL_TRACEPOINTS,
+    PORTS_MAX, RECORDS_MAX, STREAM, WRAP,
+};
+
 use super::succeed;
 use crate::trace::Recording;
 
@@ -117,8 +122,63 @@ fn memory_has_a_limit_and_goes_back_with_whoever_asked() {
         test $(($(pool) - small)) -le 1
         kutrace_control record -b 17M -o root.raw -- true
         test "$(megabytes)" = 4.0
+
+        # Killed while it writes.
+        kutrace_control record -b 16M -o - -- true | sleep 1000 & becomes stopped
+        test "$(megabytes)" = 16.0
+        pkill -KILL -x kutrace_control
+        becomes empty
+        test "$(megabytes)" = 4.0
+
+        # What cannot be written stays, for another to write.
+        mkdir full; mount -t tmpfs -o size=16k full full
+        fails 1 'the trace is still in the recorder' kutrace_control record -b 16M -o full/t.raw -- true
+        becomes stopped
+        test "$(megabytes)" = 16.0
+        kutrace_control stop late.raw
+        checktrace late.raw
+        kutrace_control reset
+        test "$(megabytes)" = 4.0
         "#,
     );
+}
+
+/// What kutrace_control never asks for.
+#[test]
+fn the_device_refuses_what_is_not_the_caller_s_or_makes_no_sense() {
+    let run = succeed(
+        &[],
+        &format!(
+            r#"
+            perl -e '
+                open my $mine, "+<", "/dev/kutrace" or die;
+                open my $other, "+<", "/dev/kutrace" or die;
+                sub ask {{
+                    my ($device, $what, @words) = @_;
+                    return ioctl($device, $what, pack "L32", @words, (0) x 32) ? 0 : $! + 0;
+                }}
+                my $wrong = ask($mine, {IOCTL_RESET}, {WRAP} | {STREAM}, 0);
+                my $ports = ask($mine, {IOCTL_PORTS}, {PORTS_MAX} + 1);
+                my $tracepoints = ask($mine, {IOCTL_TRACEPOINTS}, {RECORDS_MAX} + 1);
+                my @begun = (ask($mine, {IOCTL_ACQUIRE}), ask($mine, {IOCTL_RESET}, {STREAM}), ask($mine, {IOCTL_START}));
+                my $note = defined syswrite($other, "note") ? 0 : $! + 0;
+                my @others = map {{ ask($other, $_) }} {IOCTL_FULL}, {IOCTL_FREE}, {IOCTL_FLUSH};
+                my $early = ask($mine, {IOCTL_FREE}, 1, 0);
+                my $flush = ask($mine, {IOCTL_FLUSH}, 0xffffffff, 0xffffffff);
+                my $full = pack "L32";
+                ioctl $mine, {IOCTL_FULL}, $full or die;
+                my ($count, @blocks) = unpack "L32", $full;
+                my @freed = map {{ ask($mine, {IOCTL_FREE}, 1, $blocks[0]) }} 1, 2;
+                my $nowhere = ask($mine, {IOCTL_FREE}, 1, 0xffffffff);
+                print "said=$wrong $ports $tracepoints, @begun, $note @others, $early $flush @freed $nowhere\n";
+                print "handed=$count\n";
+            '
+            "#
+        ),
+    );
+    let said = run.out.lines().find_map(|line| line.strip_prefix("said="));
+    assert_eq!(said, Some("22 22 22, 0 0 0, 16 16 16 16, 22 0 0 22 22"), "{}", run.err);
+    assert!(run.number("handed") > 0);
 }
 
 #[test]

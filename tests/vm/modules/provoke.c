@@ -9,9 +9,11 @@
 //   softirq N   a softirq takes N ms, on this CPU
 //   irq N       an interrupt takes N ms, on this CPU
 //   tsc N       the kernel no longer trusts the TSC, as if its watchdog had said so
+//   linger N    whichever CPU goes or comes from then on takes N ms longer
 // With watch=1 it lets CPUs idle in three ways, as a driver of cpuidle: polling, hlt, and a wait that a store ends, which
 // looks like mwait with the hint 0x21.
 
+#include <linux/cpuhotplug.h>
 #include <linux/cpuidle.h>
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -63,6 +65,14 @@ static void long_irq(struct irq_work *work)
 
 static DEFINE_IRQ_WORK(long_work, long_irq);
 
+static int how_long_to_linger, lingering;
+
+static int linger(unsigned int cpu)
+{
+	msleep(how_long_to_linger);
+	return 0;
+}
+
 static int provoke(const char *text, const struct kernel_param *param)
 {
 	char word[16];
@@ -94,6 +104,13 @@ static int provoke(const char *text, const struct kernel_param *param)
 		irq_work_queue(&long_work);
 	} else if (!strcmp(word, "tsc")) {
 		mark_tsc_unstable("as provoked");
+	} else if (!strcmp(word, "linger") && !lingering) {
+		how_long_to_linger = n;
+		n = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "provoke",
+					      linger, linger);
+		if (n < 0)
+			return n;
+		lingering = n;
 	} else {
 		return -EINVAL;
 	}
@@ -165,6 +182,8 @@ static void __exit provoke_exit(void)
 	timer_delete_sync(&timer);
 	timer_delete_sync(&long_timer);
 	irq_work_sync(&long_work);
+	if (lingering)
+		cpuhp_remove_state_nocalls(lingering);
 	if (watch)
 		cpuidle_unregister(&driver);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
 // Keeps CPU 1 busy with interrupts off for as many seconds as are written into /sys/module/stick/parameters/seconds,
-// or until the module is removed. A thread does, not an interrupt: a CPU that was interrupted while idle would be
-// chosen for threads that wake.
+// or until the module is removed; with interrupts=1 they are on, and only no other thread gets the CPU. A thread does,
+// not an interrupt: a CPU that was interrupted while idle would be chosen for threads that wake.
 
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -10,6 +10,8 @@
 #include <asm/tsc.h>
 
 static unsigned int seconds;
+static bool interrupts;
+module_param(interrupts, bool, 0444);
 static struct task_struct *thread;
 static DECLARE_COMPLETION(stuck);
 
@@ -18,12 +20,17 @@ static int stick(void *unused)
 	unsigned long flags;
 	u64 begin;
 
+	preempt_disable();
 	local_irq_save(flags);
 	complete(&stuck);
+	if (interrupts)
+		local_irq_restore(flags);
 	begin = rdtsc();
 	while (rdtsc() - begin < 1000ULL * tsc_khz * seconds && !kthread_should_stop())
 		cpu_relax();
-	local_irq_restore(flags);
+	if (!interrupts)
+		local_irq_restore(flags);
+	preempt_enable();
 	while (!kthread_should_stop())
 		schedule_timeout_interruptible(HZ);
 	return 0;

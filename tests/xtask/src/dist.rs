@@ -5,6 +5,7 @@
 //! a list of files and scripts for each. The same sources make the same bytes, wherever and whenever they are built.
 
 mod deb;
+mod kernel;
 mod licences;
 mod tarball;
 
@@ -47,6 +48,9 @@ pub struct DistArgs {
     /// Leave the tarball out, for which all tools are built once more
     #[arg(long)]
     packages_only: bool,
+    /// Also the packages of the kernel in TREE, patched and configured: they are built, with the module in that of the image
+    #[arg(long, value_name = "TREE")]
+    kernel: Option<PathBuf>,
     /// Folder for them, which is emptied first
     #[arg(long, value_name = "DIR", default_value = "target/dist")]
     out: PathBuf,
@@ -64,6 +68,9 @@ pub fn run(args: &DistArgs) -> Result<PathBuf> {
     make(&sources.made)?;
     for package in PACKAGES {
         deb::build(package, &sources, &date, work, &out)?;
+    }
+    if let Some(tree) = &args.kernel {
+        kernel::build(tree, work, &out)?;
     }
     if !args.packages_only {
         tarball::build(&sources, &date, work, &out)?;

@@ -9,6 +9,7 @@ mod initramfs;
 mod console;
 mod machine;
 mod dump;
+pub mod inside;
 mod watch;
 mod kvm;
 
@@ -45,6 +46,8 @@ pub struct Guest {
     pub second: bool,
     /// Whether it may boot again, with its memory as it was: CMD runs again then.
     pub reboot: bool,
+    /// A guest of this one, which CMD boots by `inside/run` in the share; see [`inside`].
+    pub inside: Option<Box<Guest>>,
     /// Its end of each cable to another guest, and that guest's: sockets.
     pub cables: Vec<(PathBuf, PathBuf)>,
     /// Bytes of a disk of the guest's own, /dev/vda, empty at the start; 0 for none.

@@ -10,7 +10,7 @@ use anyhow::{bail, Context, Result};
 use crate::kernel::series::Series;
 use crate::kernel::stock::Stock;
 use crate::kernel::{Build, Kernel};
-use crate::mutants::probes;
+use crate::mutants::{sources, Entry};
 use crate::place::{self, Key};
 use crate::progress;
 use crate::toolchain::Toolchain;
@@ -84,13 +84,28 @@ pub fn build_stock(kernel: &Stock, kind: Kind) -> Result<PathBuf> {
     build_anew(kind, &folder, &kernel.release, |target| make_stock(kernel, kind, target))
 }
 
-/// The recorder for a kernel of Debian's with a mutant of its probes.
-pub fn ensure_mutant(kernel: &Stock, kind: Kind, number: usize) -> Result<PathBuf> {
+/// As [`ensure`], with a mutant.
+pub fn ensure_mutant(kernel: &Kernel, kind: Kind, toolchain: &Toolchain, mutant: &Entry) -> Result<PathBuf> {
+    let folder = format!("{}-mutant", kind.folder(kernel.build));
+    build_mutant(mutant, kind, &folder, kernel.key(), |target| make(kernel, kind, toolchain, target))
+}
+
+/// As [`ensure_stock`], with a mutant.
+pub fn ensure_stock_mutant(kernel: &Stock, kind: Kind, mutant: &Entry) -> Result<PathBuf> {
     let folder = kind.folder_for(&format!("stock-{}-mutant", kernel.release));
-    let key = format!("{} {}", kernel.release, probes::table()?[number - 1].name());
-    built_in(&build_anew(kind, &folder, &key, |target| {
-        probes::plant(&target.join("build"), number)?;
-        make_stock(kernel, kind, target)
+    build_mutant(mutant, kind, &folder, &kernel.release, |target| make_stock(kernel, kind, target))
+}
+
+fn build_mutant(
+    mutant: &Entry,
+    kind: Kind,
+    folder: &str,
+    kernel: &str,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    built_in(&build_anew(kind, folder, &format!("{kernel} {}", mutant.name()), |target| {
+        sources::plant(&target.join("build"), mutant)?;
+        make(target)
     })?)
 }
 
@@ -126,9 +141,14 @@ fn make(kernel: &Kernel, kind: Kind, toolchain: &Toolchain, target: &Path) -> Re
 /// The sources in `to`, for kernels of Debian's, with what is in Rust compiled: to build the module from them takes a C
 /// compiler and headers.
 pub fn ship(to: &Path) -> Result<()> {
-    let sources = place::checkout().join(Kind::Plain.sources());
-    copy(&sources, &files_below(&sources)?, to)?;
+    copy_sources(to)?;
     make_recorder(to, Kind::Plain, &place::target().join("recorder.log"))
+}
+
+/// The sources of the recorder in `to`.
+pub fn copy_sources(to: &Path) -> Result<()> {
+    let sources = place::checkout().join(Kind::Plain.sources());
+    copy(&sources, &files_below(&sources)?, to)
 }
 
 fn make_recorder(build: &Path, kind: Kind, log: &Path) -> Result<()> {

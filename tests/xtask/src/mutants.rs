@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask mutants`: takes one hook of the kernel, one line of the recorder or one probe on a stock kernel's
-//! tracepoints away at a time, and runs the tests that claim it: each must fail. tests/mutants says which these are.
+//! `cargo xtask mutants`: takes one hook of the kernel, one line of the recorder, one probe on a stock kernel's
+//! tracepoints or one line of the rest of the module away at a time, and runs the tests that claim it: each must fail.
+//! tests/mutants says which these are.
 //!
 //! A test that fails proves something only if it passes without the mutant, and if what failed is the test: each is run
 //! once on the same kernel with every hook in place, and a guest that breaks is told from a trace that is wrong.
 
 pub mod hooks;
 pub mod lines;
-pub mod probes;
+pub mod sources;
 mod table;
 mod verdict;
 
@@ -19,7 +20,8 @@ use clap::Args;
 use kutrace_cli::signal::SignalGuard;
 
 use crate::progress::minutes;
-use table::{Claims, Entry};
+use table::Claims;
+pub use table::{Entry, Kind};
 pub use verdict::asked;
 use verdict::{Runs, Verdict};
 
@@ -28,7 +30,7 @@ pub struct MutantsArgs {
     /// Only show which mutants there are, and which tests claim them
     #[arg(long)]
     list: bool,
-    /// Only the mutants of this number, or whose line in the table or whose test has this text
+    /// Only the mutants of this number, or whose table, line in it or test has this text
     #[arg(value_name = "FILTER")]
     filters: Vec<String>,
 }
@@ -39,7 +41,7 @@ pub fn run(args: &MutantsArgs) -> Result<u8> {
     let guard = SignalGuard::new()?;
     let mut runs = Runs::default();
     let (mut killed, mut excused, mut left) = (0, 0, Vec::new());
-    let all = [hooks::table()?, lines::table()?, probes::table()?];
+    let all = Kind::ALL.into_iter().map(table::read).collect::<Result<Vec<_>>>()?;
     for mutant in all.iter().flatten().filter(|mutant| args.takes(mutant)) {
         let Claims::Tests(tests) = &mutant.claims else {
             say(mutant, &mutant.claims.to_string(), "excused", Instant::now())?;
@@ -80,7 +82,7 @@ pub fn run(args: &MutantsArgs) -> Result<u8> {
 
 impl MutantsArgs {
     fn takes(&self, mutant: &Entry) -> bool {
-        let text = format!("{} {}", mutant.name(), mutant.claims);
+        let text = format!("{} {} {}", mutant.kind.file(), mutant.name(), mutant.claims);
         let is_taken = |filter: &String| match filter.parse::<usize>() {
             Ok(number) => mutant.number == number,
             Err(_) => text.contains(filter),

@@ -50,16 +50,19 @@ const GUEST: &[&str] = &[
     "libcap2-bin",
     "acpica-tools",
     "makedumpfile",
+    "runc",
     "ca-certificates",
 ];
 /// To read traces as others do.
 const READER: &[&str] = &["babeltrace2"];
 /// To make packages.
 const PACKER: &[&str] = &["dpkg-dev", "gcc", "make", "rustc-web", "rust-web-src"];
+/// To make those of a kernel, beside what builds it.
+const KERNEL_PACKER: &[&str] = &["debhelper"];
 /// To try packages.
 const INSPECTOR: &[&str] = &["debootstrap", "lintian"];
 /// To be compared with.
-const RIVALS: &[&str] = &["lttng-tools"];
+const RIVALS: &[&str] = &["lttng-tools", "liblttng-ust-dev"];
 /// To look at pages.
 const BROWSER: &[&str] = &["chromium-headless-shell", "firefox-esr"];
 /// Also for pages; often present without dpkg's knowing, so their commands are looked for instead.
@@ -73,6 +76,11 @@ pub fn ensure() -> Result<()> {
 /// The same for what [`crate::dist`] needs.
 pub fn ensure_packer() -> Result<()> {
     ensure_all(|| Ok(absent(PACKER.to_vec(), &listed()?)))
+}
+
+/// The same for what makes packages of a kernel.
+pub fn ensure_kernel_packer() -> Result<()> {
+    ensure_all(|| Ok(absent([KERNEL, KERNEL_PACKER].concat(), &listed()?)))
 }
 
 /// The same for what the long tests of packages need.

@@ -2,6 +2,7 @@
 //! `cargo xtask test`: every tier, each after the other, and one closing line that says what failed. `cargo xtask
 //! soak`: what the VM's tests check of the recorder, for longer and on the debug kernel too.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -38,14 +39,22 @@ const DISTRIBUTION: &str = "distribution";
 /// The tests that name that kernel themselves: they are in its tier, and not in that of the guest.
 const NAME_DISTRIBUTION: &[&str] = &[
     "denied::",
+    "a_device_that_goes",
+    "a_program_in_a_container",
     "a_kernel_that_is_locked_down",
+    "a_service_that_a_filter_would_kill",
     "a_quota_is_told",
     "each_idle_state_of_acpi",
     "frozen_and_stopped_threads",
+    "hibernation_ends",
     "hooks_and_tracepoints_say_the_same",
     "memory_and_the_disk_hold",
     "threads_are_in_the_control_groups",
 ];
+/// A test of the guest's tier that the distribution's kernel need not repeat.
+const POLLS: &str = "idle_that_polls_is_idle";
+/// How many of a tier's longest tests are listed.
+const LONGEST: usize = 12;
 /// How the VM's tests are run in their long form; names of tests follow.
 const SOAK: &[&str] =
     &["test", "--locked", "--package", "kutrace-tests", "--features", "soak", "--test", "vm", "--", "--nocapture"];
@@ -55,6 +64,8 @@ const LONG: &[&str] = &[
     "wrap::",
     "snapshot::",
     "always::",
+    "a_ring_under_a_storm",
+    "a_device_that_goes",
     "no_trigger_is_missed",
     "tickless::",
     "lifetime::",
@@ -62,24 +73,32 @@ const LONG: &[&str] = &[
     "ending::",
     "rights::",
     "killed_at_any_point",
+    "programs::",
 ];
 /// Kernels that run the tests that name no kernel themselves, and which of those.
 const OTHERS: &[(&str, &[&str])] = &[
     (
         DISTRIBUTION,
         &[
+            "conserve::",
             "control::",
             "counters::",
             "exact::",
             "faults::",
             "full::",
+            "hooks::",
+            "hotplug::",
             "lifecycle::",
             "marks::",
             "nmi::",
             "packets::",
+            "programs::",
             "proof::",
+            "snapshot::",
+            "stream::",
             "user::",
             "waits::",
+            "wrap::",
         ],
     ),
     ("stock=6.1", &["stock::"]),
@@ -94,6 +113,7 @@ pub fn run() -> Result<u8> {
     // Before anything rebuilds this program: afterwards its path is that of a deleted file.
     let xtask = std::env::current_exe().context("test: xtask's own path")?;
     let skipped = place::made(place::target())?.join("skipped");
+    let times = skipped.with_file_name("times");
     fs::write(&skipped, "").with_context(|| skipped.display().to_string())?;
     // On a machine without either kernel their builds would make the run half as long again.
     let postpones = !kernel::was_built(Variant::USUAL)? && !kernel::was_built(Variant::Distribution)?;
@@ -114,20 +134,26 @@ pub fn run() -> Result<u8> {
                 fs::write(&skipped, fs::read_to_string(&skipped)? + &format!("skipped: {name}: {why}\n"))?;
                 continue;
             }
-            DISTRIBUTION => drop(cargo.args(NAME_DISTRIBUTION).env("KUTRACE_VM_KERNEL", DISTRIBUTION)),
+            // It is the longest of them, and the same on either kernel.
+            DISTRIBUTION => {
+                cargo.args(NAME_DISTRIBUTION).args(["--skip", POLLS]).env("KUTRACE_VM_KERNEL", DISTRIBUTION);
+            }
             "vm" => drop(cargo.args(NAME_DISTRIBUTION.iter().flat_map(|test| ["--skip", test]))),
             _ => {}
         }
         cargo.env("KUTRACE_CASES", "10").env("PROPTEST_CASES", "260").env("KUTRACE_CUTS", "12");
-        cargo.env("KUTRACE_SKIPPED", &skipped);
+        fs::write(&times, "")?;
+        cargo.env("KUTRACE_SKIPPED", &skipped).env("KUTRACE_TIMES", &times);
         cargo.env("KUTRACE_DEMO", demo::artifacts()).env("KUTRACE_PAGE", demo::artifacts().join("t.html"));
-        // One guest at a time: a guest has as many CPUs as it asks for, and times mean something.
-        if *name != "host and golden" {
-            cargo.env("RUST_TEST_THREADS", "1");
+        // Chromium's times mean something, too. Guests wait for each other.
+        match *name {
+            "host and golden" => {}
+            "vm" | DISTRIBUTION => drop(cargo.env("RUST_TEST_THREADS", "2")),
+            _ => drop(cargo.env("RUST_TEST_THREADS", "1")),
         }
         let tier = Instant::now();
         note(name, passed(&mut cargo)?);
-        say(&format!("{name}: took {}", minutes(tier.elapsed())))?;
+        say(&format!("{name}: took {}{}", minutes(tier.elapsed()), longest(&fs::read_to_string(&times)?)))?;
     }
     let mut out = std::io::stdout().lock();
     let took = minutes(began.elapsed());
@@ -147,7 +173,7 @@ pub fn soak() -> Result<u8> {
     let xtask = std::env::current_exe().context("soak: xtask's own path")?;
     let run = |tests: &[&str], kernel: Option<&str>| {
         let mut cargo = cargo(&[SOAK, tests].concat(), &xtask);
-        cargo.env("RUST_TEST_THREADS", "1").envs(kernel.map(|kernel| ("KUTRACE_VM_KERNEL", kernel)));
+        cargo.env("RUST_TEST_THREADS", "2").envs(kernel.map(|kernel| ("KUTRACE_VM_KERNEL", kernel)));
         passed(&mut cargo)
     };
     let mut all = run(LONG, None)?;
@@ -187,6 +213,18 @@ fn passed(cargo: &mut Command) -> Result<bool> {
         }
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// The tests whose guests were there longest, of lines of seconds and test; one that had several guests has a line for
+/// each.
+fn longest(times: &str) -> String {
+    let mut of_test = BTreeMap::<&str, f64>::new();
+    for (seconds, test) in times.lines().filter_map(|line| line.split_once(' ')) {
+        *of_test.entry(test).or_default() += seconds.parse::<f64>().unwrap_or_default();
+    }
+    let mut tests: Vec<_> = of_test.into_iter().collect();
+    tests.sort_by(|a, b| b.1.total_cmp(&a.1));
+    tests.iter().take(LONGEST).map(|(test, seconds)| format!("\n{seconds:7.1} s  {test}")).collect()
 }
 
 fn say(tier: &str) -> Result<()> {

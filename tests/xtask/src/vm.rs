@@ -12,8 +12,9 @@ use clap::Args;
 use crate::guest::{self, Accelerator, Guest};
 use crate::kernel::stock::Stock;
 use crate::kernel::{self, Build, Kernel, Variant, Which};
+use crate::mutants::{self, sources, Entry};
 use crate::toolchain::Toolchain;
-use crate::{module, mutants, packages, tools};
+use crate::{module, packages, tools};
 
 #[derive(Args, Clone)]
 pub struct VmArgs {
@@ -56,6 +57,10 @@ pub struct VmArgs {
     /// Let the guest boot again, with its memory as it was, when it is told to or panics; CMD runs again then, until it ends
     #[arg(long)]
     pub reboot: bool,
+    /// Make a guest of the guest: `/mnt/share/inside/run` boots this kernel, the small one when none is named, with 2 CPUs
+    /// by KVM, loads the module and runs `bash /mnt/share/inside/job.sh` there
+    #[arg(long, value_name = "KERNEL", value_parser = Which::parse, num_args = 0..=1, require_equals = true, default_missing_value = "small")]
+    pub inside: Option<Which>,
     /// A cable to another guest: the socket at this end and the one at the other; may be repeated
     #[arg(long, value_name = "OWN:OTHER", value_parser = cable)]
     pub cable: Vec<(PathBuf, PathBuf)>,
@@ -65,9 +70,9 @@ pub struct VmArgs {
     /// Build the module so that it counts what it records
     #[arg(long)]
     pub count: bool,
-    /// The mutant of the probes that the module of a stock kernel is, if not 0
+    /// What is another expression in the module
     #[arg(skip)]
-    pub mutant: usize,
+    pub mutant: Option<Box<Entry>>,
     /// Leave the module for CMD to load: its path is in $KUTRACE_MODULE
     #[arg(long)]
     pub no_load: bool,
@@ -101,10 +106,11 @@ impl VmArgs {
             dump: Vec::new(),
             second: false,
             reboot: false,
+            inside: None,
             cable: Vec::new(),
             disk: 0,
             count: false,
-            mutant: 0,
+            mutant: None,
             no_load: false,
             early: None,
             beside: false,
@@ -119,30 +125,35 @@ fn cable(text: &str) -> Result<(PathBuf, PathBuf), String> {
     Ok((own.into(), other.into()))
 }
 
-/// Runs the command and returns its status; with a hook or a probe left out, where the environment asks for that.
+/// Runs the command and returns its status; with a hook left out, or another module, where the environment asks for that.
 pub fn run(args: &VmArgs) -> Result<u8> {
-    let Some((number, broken)) = mutants::asked()? else { return run_in(args) };
-    let result = run_in(&match args.kernel {
-        Which::Built(build) => VmArgs {
-            kernel: Which::Built(build.mutated().context("vm: this kernel has no mutants")?),
-            append: format!("{} kutrace_mutant={number}", args.append),
-            ..args.clone()
-        },
-        Which::Stock(_) => VmArgs { mutant: number, ..args.clone() },
-    });
+    let Some((kind, number, broken)) = mutants::asked()? else { return run_in(args) };
+    let result = mutated(args, kind, number).and_then(|args| run_in(&args));
     if let Err(error) = &result {
         fs::write(&broken, format!("{error:#}")).with_context(|| format!("{}", broken.display()))?;
     }
     result
 }
 
+/// The same with the mutant of this number.
+fn mutated(args: &VmArgs, kind: mutants::Kind, number: usize) -> Result<VmArgs> {
+    Ok(match (kind, &args.kernel) {
+        (mutants::Kind::Hook, Which::Built(build)) => VmArgs {
+            kernel: Which::Built(build.mutated().context("vm: this kernel has no mutants")?),
+            append: format!("{} kutrace_mutant={number}", args.append),
+            ..args.clone()
+        },
+        (mutants::Kind::Hook, Which::Stock(_)) => bail!("vm: this kernel has no hooks"),
+        _ if number == 0 => args.clone(),
+        _ => VmArgs { mutant: Some(Box::new(sources::find(kind, number)?)), ..args.clone() },
+    })
+}
+
 fn run_in(args: &VmArgs) -> Result<u8> {
     packages::ensure()?;
-    let parts = match &args.kernel {
-        Which::Built(build) => built(*build, args)?,
-        Which::Stock(version) => stock(version, args)?,
-    };
+    let parts = parts(args)?;
     let tools = tools::ensure()?;
+    let inside = args.inside.as_ref().map(|kernel| inner(kernel, args, &tools)).transpose()?;
 
     // Dropped, and so removed, after the guest has ended.
     let temporary = tempfile::tempdir().context("vm: share")?;
@@ -165,12 +176,13 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         dump: args.dump.iter().map(std::path::absolute).collect::<Result<_, _>>().context("vm: dump")?,
         second: args.second,
         reboot: args.reboot,
+        inside: inside.map(Box::new),
         cables: args.cable.clone(),
         disk: u64::from(args.disk) << 20,
         share,
         load: parts.module.clone().filter(|_| !args.no_load && args.early.is_none()),
         early: parts.module.clone().zip(args.early.clone()),
-        variables: variables(&tools, parts.module.as_deref(), parts.beside.as_deref()),
+        variables: variables(&tools, parts.module.as_deref(), parts.beside.as_deref(), parts.modules.as_deref()),
         command: args.command.clone(),
         timeout: Duration::from_secs(args.timeout),
     };
@@ -194,6 +206,8 @@ struct Parts {
     first: Vec<PathBuf>,
     module: Option<PathBuf>,
     beside: Option<PathBuf>,
+    /// The root below which the kernel's own modules are, for modprobe.
+    modules: Option<PathBuf>,
 }
 
 impl VmArgs {
@@ -206,29 +220,55 @@ impl VmArgs {
     }
 }
 
+fn parts(args: &VmArgs) -> Result<Parts> {
+    match &args.kernel {
+        Which::Built(build) => built(*build, args),
+        Which::Stock(version) => stock(version, args),
+    }
+}
+
 fn built(build: Build, args: &VmArgs) -> Result<Parts> {
     let toolchain = Toolchain::ensure(kernel::compiler()?)?;
     let kernel = Kernel::new(build, &toolchain)?;
     let image = kernel.image(&toolchain)?;
-    let module = build.variant.has_hooks().then(|| module::ensure(&kernel, args.recorder(), &toolchain)).transpose()?;
+    let recorder = || match &args.mutant {
+        None => module::ensure(&kernel, args.recorder(), &toolchain),
+        Some(mutant) => module::ensure_mutant(&kernel, args.recorder(), &toolchain, mutant),
+    };
+    let module = build.variant.has_hooks().then(recorder).transpose()?;
     let beside = args.beside.then(|| module::build(&kernel, module::Kind::Beside, &toolchain)).transpose()?;
-    Ok(Parts { image, append: "", first: Vec::new(), module, beside })
+    Ok(Parts { image, append: "", first: Vec::new(), module, beside, modules: None })
 }
 
 fn stock(version: &str, args: &VmArgs) -> Result<Parts> {
     let kernel = Stock::ensure(version)?;
-    let module = Some(match args.mutant {
-        0 => module::ensure_stock(&kernel, args.recorder())?,
-        number => module::ensure_mutant(&kernel, args.recorder(), number)?,
+    let module = Some(match &args.mutant {
+        None => module::ensure_stock(&kernel, args.recorder())?,
+        Some(mutant) => module::ensure_stock_mutant(&kernel, args.recorder(), mutant)?,
     });
     let beside = args.beside.then(|| module::build_stock(&kernel, module::Kind::Beside)).transpose()?;
     // Where the host is busy the kernel would think that its timer does not tick, and panic.
     let append = "no_timer_check";
-    Ok(Parts { image: kernel.image(), append, first: kernel.modules()?, module, beside })
+    let modules = Some(kernel.root().to_path_buf());
+    Ok(Parts { image: kernel.image(), append, first: kernel.modules()?, module, beside, modules })
+}
+
+/// A guest of the guest, of this kernel. A module that is changed is so in both.
+fn inner(kernel: &Which, outer: &VmArgs, tools: &Path) -> Result<Guest> {
+    let args = VmArgs { kernel: kernel.clone(), mutant: outer.mutant.clone(), ..VmArgs::new(Vec::new()) };
+    let Parts { image, append, first, module, modules, .. } = parts(&args)?;
+    let load = module.context("vm: the guest of the guest: this kernel has no hooks")?;
+    let variables = variables(tools, Some(&load), None, modules.as_deref());
+    Ok(guest::inside::guest(image, append, first, load, variables))
 }
 
 /// CMD's environment.
-fn variables(tools: &Path, module: Option<&Path>, beside: Option<&Path>) -> Vec<(&'static str, OsString)> {
+fn variables(
+    tools: &Path,
+    module: Option<&Path>,
+    beside: Option<&Path>,
+    modules: Option<&Path>,
+) -> Vec<(&'static str, OsString)> {
     let mut path = tools.as_os_str().to_owned();
     path.push(":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let mut variables = vec![
@@ -238,7 +278,7 @@ fn variables(tools: &Path, module: Option<&Path>, beside: Option<&Path>) -> Vec<
         ("LANG", "C.UTF-8".into()),
         ("TERM", "dumb".into()),
     ];
-    for (name, path) in [("KUTRACE_MODULE", module), ("KUTRACE_BESIDE", beside)] {
+    for (name, path) in [("KUTRACE_MODULE", module), ("KUTRACE_BESIDE", beside), ("KUTRACE_MODULES", modules)] {
         variables.extend(path.map(|path| (name, path.as_os_str().to_owned())));
     }
     variables

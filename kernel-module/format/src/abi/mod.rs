@@ -11,6 +11,7 @@ pub mod block;
 pub mod counter;
 pub mod command;
 pub mod packet;
+pub mod guest;
 pub mod user;
 pub mod programs;
 pub mod landmark;

@@ -24,7 +24,7 @@ pub const DEVICE: &core::ffi::CStr = c"/dev/kutrace_programs";
 /// mark, ENOSPC where all that programs may have is taken.
 pub const ATTACH: u8 = 0x40;
 /// Grants the calling thread of a process that is attached a part of its area. `_IOWR(TYPE, 0x41, Grant)`. ENOSPC where
-/// none is left; that is counted.
+/// none is left, EDQUOT while the process has had what it may insert in a second; both are counted.
 pub const GRANT: u8 = 0x41;
 /// Maps the page whose first word is 0 while nothing is recorded, else the number of the trace. `_IOR(TYPE, 0x42,
 /// Page)`.
@@ -36,6 +36,13 @@ pub const QUOTA: u8 = 0x43;
 /// are any, of those that got no area: process 0 with [`OTHERS`], whose `refused` says how many times that was.
 /// `_IOWR(TYPE, 0x44, Program)`.
 pub const PROGRAM: u8 = 0x44;
+/// On /dev/kutrace: tells of the process that was refused something and comes next after the caller's
+/// [`Refused::place`], and last, if there are any, of those whose number is not known any more: process 0.
+/// `_IOWR(TYPE, 0x45, Refused)`.
+pub const REFUSED: u8 = 0x45;
+/// On /dev/kutrace, of a stream: what was read is in the file, so that its memory can be granted anew. `_IOW(TYPE, 0x46,
+/// Taken)`. EINVAL if the trace is none, ESTALE for what is not there any more, EBUSY while somebody may write there.
+pub const TAKEN: u8 = 0x46;
 
 /// [`Program::serial`] of those that got no area.
 pub const OTHERS: u32 = u32::MAX;
@@ -74,6 +81,10 @@ pub struct Grant {
 pub const KIND_WORDS: u32 = 0;
 /// [`Grant::kind`]: names, of all threads of the process.
 pub const KIND_NAMES: u32 = 1;
+/// In [`Granted::kind`]: of words into which nobody writes any more.
+pub const KIND_DONE: u32 = 1 << 31;
+/// In [`Granted::kind`]: the last of its part, which is what [`TAKEN`] is about.
+pub const KIND_LAST: u32 = 1 << 30;
 /// [`Grant::kind`]: what is left of a grant of words, of a thread that is gone or the caller's own. EBUSY if its thread
 /// is alive, ESTALE if it was granted anew, ENOSPC if less than [`REST_BYTES`] are left; none of these is counted.
 pub const KIND_REST: u32 = 2;
@@ -116,6 +127,37 @@ pub struct Program {
     pub refused: u64,
     /// Its name when it attached, NUL-padded.
     pub comm: [u8; 16],
+    /// 1 once it has ended: nothing more is written.
+    pub ended: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// What was read of a process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Its [`Program::serial`].
+    pub serial: u32,
+    /// 0.
+    pub reserved: u32,
+    /// [`Granted::sequence`] of a [`KIND_LAST`] that was [`KIND_DONE`], 0 for all that an ended process had.
+    pub sequence: u64,
+}
+
+/// A process of which marks, names or memory for marks were refused, as it asked for them faster than it or all programs
+/// of a CPU may.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Where it is noted: 0 from the caller at first, and to the caller where none comes any more.
+    pub place: u32,
+    /// The process, by the number it has for the kernel.
+    pub tgid: u32,
+    /// How often.
+    pub times: u64,
+    /// Its name when that began, NUL-padded.
+    pub comm: [u8; 16],
 }
 
 /// A grant as the kernel knows it.
@@ -128,7 +170,7 @@ pub struct Granted {
     pub bytes: u32,
     /// The thread, by the number it has for the kernel.
     pub tid: u32,
-    /// `KIND_*`.
+    /// `KIND_*`, with [`KIND_DONE`] and [`KIND_LAST`] where they apply.
     pub kind: u32,
     /// Its number among all of the process; a part that is granted anew gets another.
     pub sequence: u64,
@@ -224,6 +266,10 @@ pub const IOCTL_PAGE: u32 = super::command::read_number(PAGE, core::mem::size_of
 pub const IOCTL_QUOTA: u32 = super::command::write_number(QUOTA, core::mem::size_of::<Quota>());
 /// The number of [`PROGRAM`].
 pub const IOCTL_PROGRAM: u32 = both(PROGRAM, core::mem::size_of::<Program>());
+/// The number of [`REFUSED`].
+pub const IOCTL_REFUSED: u32 = both(REFUSED, core::mem::size_of::<Refused>());
+/// The number of [`TAKEN`].
+pub const IOCTL_TAKEN: u32 = super::command::write_number(TAKEN, core::mem::size_of::<Taken>());
 
 const fn both(command: u8, size: usize) -> u32 {
     super::command::exchange_number(command, size)

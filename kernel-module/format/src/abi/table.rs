@@ -129,6 +129,10 @@ everywhere {
     0x21f MONITOR_EXIT                          "mon_ex"        Number  Kernel   Point;
     /// The running task ends: its exit code, as `wait` reports it.
     0x220 EXIT                                  "exit"          Number  Kernel   Point;
+    /// The running thread enters the guest of a virtual CPU: the CPU's number there.
+    0x221 GUEST_ENTER                           "guest_enter"   Number  Recorder Point;
+    /// And leaves it: a [`crate::abi::guest::GuestExit`].
+    0x222 GUEST_EXIT                            "guest_exit"    Number  Recorder Point;
     /// A CPU's share of a control group may not run for now, because the group used up its quota or that of a group
     /// above it; see [`Throttle`]. In the text the argument is the group's id, the value the CPU.
     0x223 THROTTLE                              "throttle"      Quota   Kernel   Point;
@@ -136,14 +140,23 @@ everywhere {
     0x224 UNTHROTTLE                            "unthrottle"    Quota   Kernel   Point;
     /// The running thread is about to wait, and why: one of `WAIT_*`. It says so just before it enters the scheduler.
     0x225 WAIT                                  "wait"          Number  Kernel   Point;
+    /// The running thread's virtual CPU was halted, and is not any more: the `WAKE_*` bits of [`crate::abi::guest`].
+    0x226 GUEST_WAKE                            "guest_wake"    Number  Recorder Point;
     /// This CPU goes offline: the last that it records. Its number.
     0x227 OFFLINE                               "goes_offline"  Number  Kernel   Point;
     /// This CPU comes online: the first that it records. Its number.
     0x228 ONLINE                                "comes_online"  Number  Kernel   Point;
+    /// While this CPU had something to do its host ran something else: for how many ns, since it last said so. In spans,
+    /// the time, as far as that is known, and the argument is how much earlier it may have been, in units of 10 ns.
+    0x229 STEAL                                 "steal"         Number  Recorder Steal;
     /// Work on the way out to user mode begins: the `WORK_*` bits of what there is to do.
     0x22a EXIT_WORK                             "exit_work"     Number  Kernel   Point;
     /// And ends.
     0x22b EXIT_WORK_RETURN                      "/exit_work"    Number  Kernel   Point;
+    /// The host of this machine does not run this CPU from here on; what it does instead is in the name. Made by the tools.
+    0x22c STOLEN                                "stolen"        Number  Tools    Point;
+    /// And runs it again. Made by the tools.
+    0x22d STOLEN_RETURN                         "/stolen"       Number  Tools    Point;
     /// A program that records into memory of its own is at a moment that has a name: made by the tools.
     0x230 PROGRAM_MARK                          "pmark"         Number  Tools    Mark;
     /// A part of it begins: made by the tools; in spans, the part, from begin to end.
@@ -227,6 +240,10 @@ line {
     0x10d MEMBER_OF                             ""              Tools    Name;
     /// Ours: the control group whose id is in the argument has the path that the name gives.
     0x10e CGROUP_PATH                           ""              Tools    Name;
+    /// Ours: this machine is a guest of what the name says.
+    0x009 HYPERVISOR                            ""              Tools    Name;
+    /// Ours: the thread in the argument runs the virtual CPU of a guest that the name describes, as `vcpu.rs` says.
+    0x00a VCPU                                  ""              Tools    Name;
     /// Ours: a packet of a flow is received: the argument is TCP's sequence number, the value its bytes.
     0x22e RX_FLOW                               "rx"            Tools    Packet;
     /// And sent.
@@ -259,6 +276,9 @@ span {
     0x284 OTHER_POINT to 0x2ff OTHER_POINT_LAST "spl#"          Original Point;
     /// Waiting for reason `a`; the letters follow, and `z` is not known.
     0x300 WAIT_A to 0x319 WAIT_Z                "wait_"         Tools    Wait;
+    /// Ours: a virtual CPU runs its guest, between the kernel's work for it; the argument is its number, the value a
+    /// [`crate::abi::guest::GuestExit`]. It nests as a trap does, and no trap has this vector.
+    0x4fc GUEST                                 "-guest-"       Tools    Guest;
     /// Ours: the kernel's work for a thread outside of any call, before it continues with the program.
     0x9fd WAY_OUT                               "exit_work"     Tools    Kernel;
     /// Idle.

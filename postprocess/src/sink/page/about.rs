@@ -49,6 +49,12 @@ pub struct About<'a> {
     counted: Cow<'a, [String]>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     machines: Cow<'a, [Machine]>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    boot_id: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    monotonic: Option<i64>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    recorder: Cow<'a, str>,
     #[serde(default)]
     value_bits: u8,
     #[serde(default)]
@@ -113,6 +119,9 @@ impl<'a> About<'a> {
             unseen: meta.unseen.as_slice().into(),
             counted: meta.counted.as_slice().into(),
             machines: meta.machines.as_slice().into(),
+            boot_id: meta.boot_id.as_str().into(),
+            monotonic: meta.monotonic,
+            recorder: meta.recorder.as_str().into(),
             value_bits: meta.value_bits,
             errors: Cow::Borrowed(&meta.errors),
             processes: Cow::Borrowed(&meta.processes),
@@ -143,6 +152,9 @@ impl<'a> About<'a> {
             unseen: self.unseen.to_vec(),
             counted: self.counted.to_vec(),
             machines: self.machines.to_vec(),
+            boot_id: self.boot_id.to_string(),
+            monotonic: self.monotonic,
+            recorder: self.recorder.to_string(),
             value_bits: self.value_bits,
             errors: self.errors.clone().into_owned(),
             processes: self.processes.clone().into_owned(),

@@ -61,13 +61,15 @@ pub fn render_with(spans: &Spans, requests: Option<&Requests>, out: &mut impl Wr
     let carried = requests.map(|requests| requests.encode(&mut data));
     let title = &title_of(&spans.meta);
     // What main.js imports first stands first in the page.
-    let [(_, guard), scripts @ ..] = &SCRIPTS;
+    let mut scripts: Vec<String> =
+        SCRIPTS.iter().map(|(name, text)| format!("\n{text}//# sourceURL={name}\n")).collect();
+    let guard = scripts.remove(0);
     let page = Page {
         title,
         guard,
         meta: escaped_json(&About::new(spans, title, &layout, carried)),
         chunks: data.chunks(CHUNK_BYTES).map(|c| STANDARD.encode(c)).collect(),
-        style: include_str!("../../../viewer/style.css"),
+        style: concat!("\n", include_str!("../../../viewer/style.css")),
         scripts,
         added: escaped_json(&spans.meta.added),
     };
@@ -102,11 +104,12 @@ fn has_room(spans: usize) -> Result<(), Error> {
 #[template(path = "page.html")]
 struct Page<'a> {
     title: &'a str,
-    guard: &'static str,
+    guard: String,
     meta: String,
     chunks: Vec<String>,
     style: &'static str,
-    scripts: &'static [(&'static str, &'static str)],
+    /// The program, as the elements of the page hold it, each with its name at the end.
+    scripts: Vec<String>,
     added: String,
 }
 

@@ -14,10 +14,12 @@ use serde::{Deserialize, Serialize};
 use super::pack::{self, Effort};
 
 /// Requests, by thread and start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requests {
     /// What was taken for a request, as a sentence.
     pub asked: String,
+    /// How many more had begun and not ended.
+    pub unfinished: usize,
     /// The causes, by number.
     pub causes: Vec<CauseText>,
     /// Threads that have requests or that causes are about, by number.
@@ -26,8 +28,49 @@ pub struct Requests {
     pub sides: Option<[Range<usize>; 2]>,
     /// Whether that is by their durations without the time in which CPUs stood still, which is told apart.
     pub apart: bool,
+    /// What they are compared by.
+    pub rules: Rules,
     /// The columns, in the order of [`Column::ALL`].
     pub columns: [Vec<i64>; Column::ALL.len()],
+}
+
+/// The numbers by which requests are compared: those that the terminal goes by.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rules {
+    /// Some must take longer than the others by this part of those, or nothing stands out.
+    pub excess_min: f64,
+    /// And slow ones by this time than normal ones: so much is usual now and then.
+    pub time_min: i64,
+    /// Or so often that what they take longer is this part of what all would take if they were like the others.
+    pub share_min: f64,
+    /// A cause counts that makes this part of the excess at least.
+    pub worth: f64,
+    /// Causes that are listed.
+    pub causes: usize,
+    /// Requests that are looked at to tell how many are to blame and where, at most.
+    pub looked_at: usize,
+    /// Names and CPUs that are said.
+    pub names: usize,
+    /// Kinds of causes of which it matters on which CPU they happened.
+    pub of_cpus: Vec<String>,
+    /// How often a cause occurs is said if it is this many times as often, this many times more, and this often at least.
+    pub often: [f64; 3],
+    /// How fast the same work was done.
+    pub pace: Pace,
+}
+
+/// What tells how fast work was done: a number for each unit of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// In what it is said.
+    pub unit: String,
+    /// How much of the number is one of these.
+    pub scale: f64,
+    /// Which part of the time one of these takes; 0 where more of them is faster.
+    pub cost: f64,
+    /// Work is done at another pace if it takes less than this part of the usual one.
+    pub other: f64,
 }
 
 /// A cause in words.
@@ -64,7 +107,7 @@ pub enum Column {
     Cpu,
     /// The thread to blame plus one, 0 for none but the request's own.
     Culprit,
-    /// Instructions per cycle in sixteenths, times its duration; 0 where they were not counted.
+    /// What was counted meanwhile, of which [`Pace`] tells how fast it was done; 0 for nothing.
     Work,
 }
 
@@ -99,11 +142,15 @@ struct Stored {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Carried {
     asked: String,
+    #[serde(default)]
+    unfinished: usize,
     causes: Vec<CauseText>,
     threads: BTreeMap<u32, String>,
     sides: Option<[Range<usize>; 2]>,
     #[serde(default)]
     apart: bool,
+    #[serde(default)]
+    rules: Rules,
     columns: Vec<Stored>,
 }
 
@@ -117,7 +164,7 @@ impl Requests {
             columns.push(Stored { field, rows: values.len(), width: packed.width, wide: packed.wide, offset, bytes });
             data.extend_from_slice(&packed.bytes);
         }
-        let Requests { asked, causes, threads, sides, apart, .. } = self.clone();
-        Carried { asked, causes, threads, sides, apart, columns }
+        let Requests { asked, unfinished, causes, threads, sides, apart, rules, .. } = self.clone();
+        Carried { asked, unfinished, causes, threads, sides, apart, rules, columns }
     }
 }

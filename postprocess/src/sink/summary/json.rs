@@ -78,6 +78,9 @@ struct Cpu {
     parts: BTreeMap<&'static str, Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stalls: Option<u64>,
+    /// What the host took of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stolen: Option<Time>,
     offline: Time,
 }
 
@@ -168,6 +171,7 @@ impl Summary {
             kernel: share.kernel,
             parts: parts.iter().map(|(name, part)| (*name, part(share))).collect(),
             stalls: parts.iter().any(|(name, _)| *name == "stalled").then_some(share.stalls),
+            stolen: (share.steals > 0).then_some(share.stolen),
             offline: share.offline,
         };
         let wakeups = meta.sees(Capability::Wakeups);

@@ -21,6 +21,10 @@ pub struct Share {
     pub stalled: Time,
     /// How often it did.
     pub stalls: u64,
+    /// What the host took, of whatever it was.
+    pub stolen: Time,
+    /// In how many pieces.
+    pub steals: u64,
     /// The CPU was offline; no part of its time.
     pub offline: Time,
 }
@@ -56,5 +60,7 @@ impl AddAssign for Share {
         self.offline += other.offline;
         self.stalled += other.stalled;
         self.stalls += other.stalls;
+        self.stolen += other.stolen;
+        self.steals += other.steals;
     }
 }

@@ -96,6 +96,14 @@ impl Summary {
         for (cpu, share) in self.cpus.iter().filter(|(_, share)| share.offline > Time::ZERO) {
             line(out, format_args!("CPU {cpu} was offline for {}, which is not counted", time(share.offline)));
         }
+        for (cpu, share) in self.cpus.iter().filter(|(_, share)| share.steals > 0) {
+            let (times, part) = (count(share.steals, "time", "times"), percent(share.stolen, share.total()));
+            let took = time(share.stolen);
+            line(
+                out,
+                format_args!("CPU {cpu} wanted to run {times} while its host ran something else: {took}, {part}"),
+            );
+        }
         if let Some(stalls) = stall::sentence(all.stalls, all.stalled) {
             line(out, format_args!("{stalls}"));
         }

@@ -32,6 +32,9 @@ fn what_is_written_reads_back_the_same() {
         mbit_sec: 1000,
         lost: 9,
         quality: vec!["cut".into()],
+        boot_id: "00010203-0405-0607-0809-0a0b0c0d0e0f".into(),
+        monotonic: Some(-5),
+        recorder: "perf".into(),
         added: serde_json::json!({ "notes": [{ "text": "it's </script>\n" }] }),
         ..Meta::default()
     };

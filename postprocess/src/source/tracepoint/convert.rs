@@ -5,17 +5,18 @@
 //! lines have no vector, so theirs follows from the kernel's number of the interrupt. A page fault has no end here and
 //! is a point, as a source of tracepoints says it.
 
+mod call;
+mod interrupt;
+
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use foldhash::HashMap;
 use kutrace_format::abi::event::{WAIT_STOPPED, WAIT_TRACED};
 use kutrace_format::capability::{Capability, Unseen};
-use kutrace_format::file::{Name, NameKind};
+use kutrace_format::file::Name;
 use kutrace_format::x86::trap;
-use kutrace_format::x86::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, DEVICES, IRQ_WORK, RESCHEDULE};
 
-use super::line::{field, lost, thread, Line};
+use super::line::{field, lost, seconds, thread, Line};
 use crate::event::names::{clean, clean_sentence, NameId, Names};
 use crate::event::what::What;
 use crate::event::{date, number, Event, Meta, CPUS_MAX};
@@ -31,6 +32,9 @@ const MINUTE: i64 = 60 * Time::SECOND.0;
 /// Letters of a text that a program wrote.
 const TEXT_MAX: usize = 120;
 
+/// The first line of what is made of systing's tables.
+pub const SYSTING: &str = "# systing";
+
 /// What no text of tracepoints tells.
 const NEVER: Unseen = Unseen::TRACEPOINTS.and(Unseen::of(&[
     Capability::Tasks,
@@ -38,6 +42,7 @@ const NEVER: Unseen = Unseen::TRACEPOINTS.and(Unseen::of(&[
     Capability::ProgramFaults,
     Capability::IdleStates,
     Capability::Packets,
+    Capability::Steal,
 ]));
 
 /// Capabilities, each with the events of which one must be there.
@@ -74,10 +79,6 @@ enum Seen {
     Perf,
 }
 
-/// System calls by name.
-static CALLS: LazyLock<BTreeMap<&str, u32>> =
-    LazyLock::new(|| tables::of(NameKind::Syscall).map(|(number, name)| (name, number)).collect());
-
 /// A CPU: who runs on it, if that was said.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
@@ -99,8 +100,12 @@ pub struct Converter {
     seen: u32,
     /// The minute that times count from, once it is known.
     base: Option<i64>,
+    /// From the recording's clock to the time of day, if perf's head tells it, and whether that clock is CLOCK_MONOTONIC.
+    reference: Option<(Time, bool)>,
     lost: u64,
     overwritten: bool,
+    /// The program that recorded the lines, where it is not one that writes such lines.
+    pub recorder: Option<&'static str>,
 }
 
 impl Converter {
@@ -125,8 +130,10 @@ impl Converter {
             devices: HashMap::default(),
             seen: 0,
             base: None,
+            reference: None,
             lost: 0,
             overwritten: false,
+            recorder: None,
         }
     }
 
@@ -146,12 +153,15 @@ impl Converter {
         let missing = NEEDED.iter().filter(|(events, _)| !events.iter().any(seen)).map(|(_, capability)| *capability);
         let perf = Some(Capability::Losses).filter(|_| seen(&Seen::Perf));
         let unseen = missing.chain(perf).fold(NEVER, |all, one| all.and(Unseen::of(&[one])));
+        let shift = self.reference.filter(|(_, is_monotonic)| *is_monotonic).map(|(shift, _)| shift);
         Meta {
+            monotonic: self.base.zip(shift).map(|(minute, shift)| (Time(minute * MINUTE) - shift).0.saturating_mul(10)),
             format: 5,
             base: self.base.map(|minute| date::utc(minute * 60)).unwrap_or_default(),
             flags: 5 | if self.overwritten { kutrace_format::flag::WRAPPED } else { 0 },
             lost: self.lost,
             unseen: unseen.0,
+            recorder: self.recorder.unwrap_or(if seen(&Seen::Perf) { "perf" } else { "ftrace" }).to_string(),
             ..Meta::default()
         }
     }
@@ -167,6 +177,9 @@ impl Converter {
             let (kept, written) = counts.split_whitespace().next()?.split_once('/')?;
             self.overwritten |= kept != written;
         }
+        if text == SYSTING {
+            self.recorder = Some("systing");
+        }
         // Of perf's head.
         for (key, kind) in [
             ("# hostname : ", number::HOST_NAME),
@@ -177,6 +190,9 @@ impl Converter {
                 let name = names.id(&clean_sentence(value.as_bytes()));
                 self.events.push(Event { ts: self.last(), what: What::of(kind), name, ..Event::default() });
             }
+        }
+        if let Some(times) = text.strip_prefix("# reference time: ").filter(|_| self.is_new()) {
+            self.reference = reference(times);
         }
         let first = text.split_whitespace().next().unwrap_or_default();
         // A frame of a call stack, as perf has it below an event.
@@ -190,8 +206,9 @@ impl Converter {
         if line.cpu >= CPUS_MAX {
             return None;
         }
-        let base = *self.base.get_or_insert(line.time.0.div_euclid(MINUTE));
-        let ts = line.time - Time(base * MINUTE);
+        let time = line.time + self.reference.map_or(Time::ZERO, |(shift, _)| shift);
+        let base = *self.base.get_or_insert(time.0.div_euclid(MINUTE));
+        let ts = time - Time(base * MINUTE);
         self.see(Seen::Fine, line.decimals > 6);
         self.see(Seen::Perf, line.perf);
         let here = self.here(line, ts, names);
@@ -386,111 +403,6 @@ impl Converter {
         Some(())
     }
 
-    fn enter(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
-        let (number, arguments) = fields.strip_prefix("NR ")?.split_once(" (")?;
-        self.call(here, number.parse().ok()?, arguments, names)
-    }
-
-    /// A call by its number, with its arguments in hexadecimal; the table has the low half of the first's word.
-    fn call(&mut self, here: Event, number: i64, arguments: &str, names: &mut Names) -> Option<()> {
-        self.see(Seen::Call, true);
-        let first = arguments.split([',', ')']).next()?.trim();
-        let arg = u64::from_str_radix(first.trim_start_matches("0x"), 16).unwrap_or(0) & 0xffff;
-        let event = match u32::try_from(number) {
-            Ok(number @ ..=511) => number::SYSCALL + number,
-            _ => number::UNKNOWN_CALL,
-        };
-        self.plain(Event { what: What::of(event), arg: arg as u32, ..here }, names);
-        Some(())
-    }
-
-    fn exit(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
-        let (number, value) = fields.strip_prefix("NR ")?.split_once(" = ")?;
-        self.returned(here, number.parse().ok()?, value.trim().parse().ok()?, names)
-    }
-
-    /// A call's return; of `rt_sigreturn` the kernel has forgotten the number.
-    fn returned(&mut self, here: Event, number: i64, value: i64, names: &mut Names) -> Option<()> {
-        self.see(Seen::Call, true);
-        let event = match u32::try_from(number) {
-            Ok(number @ ..=511) => number::SYSCALL_RETURN + number,
-            _ => number::UNKNOWN_RETURN,
-        };
-        self.plain(Event { what: What::of(event.min(number::UNKNOWN_RETURN)), ret: value as i32, ..here }, names);
-        Some(())
-    }
-
-    /// A call that has events of its own: `sys_enter_read: fd: 0x3, ...`, `sys_exit_read: 0x3`, or as ftrace writes it.
-    fn named_call(&mut self, here: Event, event: &str, fields: &str, names: &mut Names) -> Option<()> {
-        let (name, enters) = match (event.strip_prefix("sys_enter_"), event.strip_prefix("sys_exit_")) {
-            (Some(name), _) => (name, true),
-            (_, Some(name)) => (name, false),
-            _ => (event.strip_prefix("sys_")?, fields.starts_with('(')),
-        };
-        let known = |name: &str| CALLS.get(name).copied().map(i64::from);
-        let number =
-            known(name).or_else(|| known(name.strip_prefix("new")?)).or_else(|| known(name.strip_suffix("64")?));
-        match enters {
-            true => {
-                let first = fields.split(',').next().unwrap_or_default();
-                let value = first.rsplit(": ").next().unwrap_or_default().trim_end_matches(')');
-                self.call(here, number.unwrap_or(-1), value, names)
-            }
-            false => {
-                let value = fields.trim_start_matches("->").trim().trim_start_matches("0x");
-                self.returned(here, number.unwrap_or(-1), u64::from_str_radix(value, 16).ok()? as i64, names)
-            }
-        }
-    }
-
-    /// An interrupt of a device begins, with its name, or ends.
-    fn device(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
-        let irq: u32 = field(line.fields, " irq=")?.parse().ok()?;
-        let vector = DEVICES.start() + irq % 0xc0;
-        if line.event == "irq_handler_entry" {
-            let name = names.id(&clean(line.fields.split_once(" name=")?.1.as_bytes()));
-            if self.devices.insert(vector, name) != Some(name) {
-                let event = number::IRQ_NAME;
-                self.events.push(Event {
-                    ts: here.ts,
-                    dur: Time::UNIT,
-                    what: What::of(event),
-                    arg: vector,
-                    name,
-                    ..Event::default()
-                });
-            }
-            self.events.push(Event { what: What::of(number::IRQ + vector), name, ..here });
-            return Some(());
-        }
-        let event = number::IRQ_RETURN + vector;
-        match self.devices.get(&vector) {
-            Some(&name) => {
-                let name = names.id(&format!("/{}", names.text(name)));
-                self.events.push(Event { what: What::of(event), name, ..here });
-            }
-            None => self.plain(Event { what: What::of(event), ..here }, names),
-        }
-        Some(())
-    }
-
-    fn vector(&mut self, here: Event, edge: &str, vector: &str, names: &mut Names) -> Option<()> {
-        let vector: u32 = vector.parse().ok().filter(|&vector| vector < 0xff)?;
-        self.see(Seen::Vector, true);
-        let first = if edge == "entry" { number::IRQ } else { number::IRQ_RETURN };
-        self.plain(Event { what: What::of(first + vector), ..here }, names);
-        Some(())
-    }
-
-    fn softirq(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
-        let arg: u32 = field(line.fields, " vec=")?.parse().ok().filter(|&vec| vec < 16)?;
-        self.see(Seen::Softirq, true);
-        let event = if line.event == "softirq_entry" { number::SOFTIRQ } else { number::SOFTIRQ_RETURN };
-        let name = self.event_names.softirq(event, arg, names);
-        self.events.push(Event { what: What::of(event), arg, name, ..here });
-        Some(())
-    }
-
     /// From here on a CPU, this one or another, has another frequency.
     fn frequency(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
         let khz: u32 = field(fields, " state=")?.parse().ok()?;
@@ -500,28 +412,6 @@ impl Converter {
         if let Some(pid) = self.cpus.get(&cpu).and_then(|cpu| cpu.pid) {
             let (event, arg) = (number::FREQUENCY_SET, khz / 1000);
             self.point(Event { cpu: CpuId::new(cpu), pid, what: What::of(event), arg, ..here }, names);
-        }
-        Some(())
-    }
-
-    /// An interrupt is sent to another CPU, or several; which follows from what is to be called, as in our module.
-    fn send(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
-        self.see(Seen::Ipi, true);
-        let none = field(line.fields, " callback=").is_none_or(|callback| matches!(callback, "0" | "0x0" | "(nil)"));
-        let (list, vector) = match (line.event, none) {
-            ("ipi_send_cpumask", _) => (field(line.fields, " cpumask=")?, CALL_FUNCTION),
-            (_, true) => (field(line.fields, " cpu=")?, RESCHEDULE),
-            (_, false) => (field(line.fields, " cpu=")?, CALL_FUNCTION_SINGLE),
-        };
-        for range in list.split(',') {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-            for cpu in first..=last.min(CPUS_MAX - 1) {
-                let own = vector == CALL_FUNCTION_SINGLE && cpu == line.cpu;
-                let ret = if own { IRQ_WORK } else { vector } as i32;
-                let name = self.event_names.point(number::IPI, cpu, names);
-                self.events.push(Event { dur: Time::UNIT, what: What::of(number::IPI), arg: cpu, ret, name, ..here });
-            }
         }
         Some(())
     }
@@ -541,4 +431,14 @@ impl Converter {
         self.events.insert(at, Event { ts, what: What::of(event), cpu: id, pid, arg, name, ..Event::default() });
         self.cpus.insert(cpu, Cpu { pid: None, last });
     }
+}
+
+/// From a recording's clock to the time of day, and whether it is CLOCK_MONOTONIC, as perf's head says it:
+/// `DATE = SECONDS (TOD) = SECONDS (monotonic)`.
+fn reference(text: &str) -> Option<(Time, bool)> {
+    let mut parts = text.trim_end().split(" = ").skip(1);
+    let (day, _) = seconds(parts.next()?.strip_suffix(" (TOD)")?)?;
+    let (shown, clock) = parts.next()?.split_once(' ')?;
+    let shift = day - seconds(shown)?.0;
+    (shift >= Time::ZERO).then_some((shift, clock == "(monotonic)"))
 }

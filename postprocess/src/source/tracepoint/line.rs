@@ -39,6 +39,8 @@ pub struct Line<'a> {
 
 /// Days that a clock may have run: 300 years.
 const DAYS_MAX: i64 = 300 * 366;
+/// The same in nanoseconds.
+pub const NANOSECONDS_MAX: u64 = DAYS_MAX as u64 * 86_400 * 1_000_000_000;
 
 /// Reads a line; nothing if it is none of an event.
 pub fn read(text: &str) -> Option<Line<'_>> {
@@ -119,7 +121,12 @@ fn who(head: &str) -> Option<(&str, Option<u32>, Option<u32>, bool)> {
 
 /// A time in seconds, with its colon, and how many decimals it has.
 fn time(word: &str) -> Option<(Time, usize)> {
-    let (seconds, part) = word.strip_suffix(':')?.split_once('.')?;
+    word.strip_suffix(':').and_then(seconds)
+}
+
+/// The same without a colon.
+pub fn seconds(text: &str) -> Option<(Time, usize)> {
+    let (seconds, part) = text.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     if !digits(seconds) || !digits(part) || part.len() > 9 {
         return None;
@@ -158,6 +165,19 @@ pub fn thread<'a>(fields: &'a str, comm: &str, pid: &str) -> Option<(&'a str, u3
     }
     let (name, number) = fields[..fields.rfind(" [")?].rsplit_once(':')?;
     Some((name, number.parse().ok()?))
+}
+
+/// The letter of a thread's state, which it has when it loses its CPU, by the kernel's bits.
+pub fn state(bits: i64) -> char {
+    [(0x30, 'X'), (4, 'T'), (8, 't'), (2, 'D'), (1, 'S')]
+        .into_iter()
+        .find(|(bit, _)| bits & bit != 0)
+        .map_or('R', |s| s.1)
+}
+
+/// A name as one word.
+pub fn one_word(text: &str) -> String {
+    text.trim().replace(char::is_whitespace, "_")
 }
 
 #[cfg(test)]

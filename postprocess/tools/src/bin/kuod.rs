@@ -21,7 +21,7 @@ use postprocess::source::{self, Stage};
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The raw file; standard input if absent or `-`
+    /// The raw file; standard input, to its end, if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -17,7 +17,7 @@ struct Args {
 }
 
 const EXAMPLES: [&str; 2] = [
-    "perf script --ns --show-lost-events | perftospan | spantohtml > t.html",
+    "perf script --header --ns --show-lost-events | perftospan > t.json",
     "perftospan --title 'a slow request' perf.txt > t.json",
 ];
 

@@ -23,7 +23,7 @@ use postprocess::source::{Decode, Head, Stage};
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The raw file; standard input if absent
+    /// The raw file; standard input, without --live to its end, if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

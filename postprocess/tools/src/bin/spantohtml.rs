@@ -22,7 +22,7 @@ use postprocess::why::carry::carried;
 #[derive(Parser)]
 #[command(version)]
 struct Options {
-    /// Spans as JSON or frames; standard input if absent or `-`
+    /// Spans as JSON or frames; standard input, to its end, if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

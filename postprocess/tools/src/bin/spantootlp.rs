@@ -12,13 +12,14 @@ use kutrace_cli::{Exit, Failure};
 use kutrace_tools::ask::Requests;
 use kutrace_tools::{outcome, spans, Common};
 use postprocess::line::count;
+use postprocess::why::request::Found;
 use postprocess::why::{otlp, Timeline};
 
 /// Write requests, with their system calls and waits, as OTLP in JSON, a line each
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The spans, as JSON or frames; standard input if absent
+    /// The spans, as JSON or frames; standard input, to its end, if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     requests: Requests,
@@ -42,7 +43,7 @@ fn run(args: Args) -> Result<Exit> {
         return Err(Failure::new(fact, "spantotrim START STOP keeps a part of them").into());
     };
     let timeline = Timeline::new(spans);
-    let (asked, requests) = args.requests.find(&timeline).map_err(|fact| anyhow!("{place}: {fact}"))?;
+    let Found { asked, requests, .. } = args.requests.find(&timeline).map_err(|fact| anyhow!("{place}: {fact}"))?;
     let mut out = args.common.open()?;
     let name = out.name();
     let written = otlp::write(&timeline, &asked, &requests, &mut out).context(name.clone())?;

@@ -34,6 +34,29 @@ fn a_file_that_is_not_there_gives_one_line_and_status_1() {
 }
 
 #[test]
+fn who_waits_for_the_end_of_a_stream_that_goes_on_says_so() {
+    let stream = busy(2, 20_000, 7).stream();
+    assert!(!stderr(&run(RAWTOEVENT, &[], &stream)).contains("goes on"), "it has come to its end");
+    let said = |tool: &str, args: &[&str]| {
+        let mut command = Command::new(tool);
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(&stream[..stream.len() / 2]).unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        stdin.write_all(&stream[stream.len() / 2..]).unwrap();
+        drop(stdin);
+        stderr(&child.wait_with_output().unwrap())
+    };
+    for tool in [RAWTOEVENT, CHECKTRACE] {
+        let said = said(tool, &[]);
+        let fact = "stdin: a stream that goes on; it is read to its end first. ";
+        assert!(said.contains(fact) && said.contains("rawtoevent --live\n"), "{said}");
+    }
+    assert!(!said(RAWTOEVENT, &["--live"]).contains("goes on"));
+}
+
+#[test]
 fn a_folder_is_not_a_trace() {
     for (tool, args) in ONE_FILE {
         let output = run(tool, &[args, &["/"]].concat(), b"");
@@ -80,7 +103,7 @@ fn a_standard_stream_that_is_closed_is_said_to_be() {
     for (tool, args) in tools {
         let input = match tool {
             RAWTOEVENT | CHECKTRACE | KUOD => &raw,
-            EVENTTOSPAN => &events,
+            EVENTTOSPAN | FTRACETOSPAN | PERFTOSPAN | PERFETTOTOSPAN => &events,
             HTMLTOSPAN => &page,
             _ => &json,
         };
@@ -132,6 +155,9 @@ fn a_full_disk_and_a_reader_that_goes_away_end_every_companion() {
         (SPANTOSPAN, &["0"], &json),
         (SPANTOPROF, &["--group"], &json),
         (HTMLTOSPAN, &[], &page),
+        (SPANTOPERFETTO, &["--quiet"], &json),
+        (SPANTOCHROME, &["--quiet"], &json),
+        (SPANTOOTLP, &["--quiet"], &json),
     ];
     for (tool, args, input) in runs {
         let full = File::options().write(true).open("/dev/full").unwrap();

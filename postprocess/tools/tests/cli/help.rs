@@ -16,7 +16,7 @@ fn wrong_usage_gives_status_2() {
 }
 
 /// All tools of this package.
-const TOOLS: [&str; 18] = [
+const TOOLS: [&str; 20] = [
     RAWTOEVENT,
     EVENTTOSPAN,
     SPANTOHTML,
@@ -30,11 +30,13 @@ const TOOLS: [&str; 18] = [
     SAMPTONAME_K,
     SAMPTONAME_U,
     env!("CARGO_BIN_EXE_rawtoctf"),
-    env!("CARGO_BIN_EXE_ftracetospan"),
-    env!("CARGO_BIN_EXE_perfettotospan"),
-    env!("CARGO_BIN_EXE_perftospan"),
-    env!("CARGO_BIN_EXE_spantolttng"),
-    env!("CARGO_BIN_EXE_spantootlp"),
+    FTRACETOSPAN,
+    PERFETTOTOSPAN,
+    PERFTOSPAN,
+    SPANTOPERFETTO,
+    SPANTOCHROME,
+    SPANTOLTTNG,
+    SPANTOOTLP,
 ];
 
 #[test]
@@ -48,6 +50,8 @@ fn every_help_fits_a_screen_and_ends_with_two_examples() {
         let examples: Vec<&str> = help.trim_end().lines().rev().take_while(|line| *line != "Examples:").collect();
         assert_eq!(examples.len(), 2, "{name}:\n{help}");
         assert!(examples.iter().all(|example| example.contains(name)), "{name}:\n{help}");
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(" to its end"), "{name}:\n{help}");
         let version = run(tool, &["--version"], b"");
         assert!(String::from_utf8(version.stdout).unwrap().starts_with(&format!("{name} ")), "{name}");
     }

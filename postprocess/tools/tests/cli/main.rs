@@ -4,6 +4,7 @@
 mod stages;
 mod frames;
 mod companions;
+mod converters;
 mod samples;
 mod failures;
 mod words;
@@ -26,6 +27,11 @@ const SPANTOPROF: &str = env!("CARGO_BIN_EXE_spantoprof");
 const SPANTOWHY: &str = env!("CARGO_BIN_EXE_spantowhy");
 const SPANTOPERFETTO: &str = env!("CARGO_BIN_EXE_spantoperfetto");
 const SPANTOCHROME: &str = env!("CARGO_BIN_EXE_spantochrome");
+const SPANTOLTTNG: &str = env!("CARGO_BIN_EXE_spantolttng");
+const SPANTOOTLP: &str = env!("CARGO_BIN_EXE_spantootlp");
+const FTRACETOSPAN: &str = env!("CARGO_BIN_EXE_ftracetospan");
+const PERFTOSPAN: &str = env!("CARGO_BIN_EXE_perftospan");
+const PERFETTOTOSPAN: &str = env!("CARGO_BIN_EXE_perfettotospan");
 const HTMLTOSPAN: &str = env!("CARGO_BIN_EXE_htmltospan");
 const SAMPTONAME_K: &str = env!("CARGO_BIN_EXE_samptoname_k");
 const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
@@ -34,9 +40,12 @@ const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
 const FILTERS: [(&str, &[&str]); 3] = [(SPANTOTRIM, &["0"]), (SPANTOSPAN, &["10"]), (SPANTOPROF, &[])];
 
 /// Tools that read one file, with what stands before its name.
-const ONE_FILE: [(&str, &[&str]); 11] = [
+const ONE_FILE: [(&str, &[&str]); 15] = [
     (RAWTOEVENT, &[]),
     (EVENTTOSPAN, &[]),
+    (FTRACETOSPAN, &[]),
+    (PERFTOSPAN, &[]),
+    (PERFETTOTOSPAN, &[]),
     (CHECKTRACE, &[]),
     (KUOD, &[]),
     (SPANTOTRIM, &["0", "--input"]),
@@ -45,6 +54,7 @@ const ONE_FILE: [(&str, &[&str]); 11] = [
     (SPANTOWHY, &[]),
     (SPANTOPERFETTO, &[]),
     (SPANTOCHROME, &[]),
+    (SPANTOOTLP, &[]),
     (HTMLTOSPAN, &[]),
 ];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! How often `why` is right, of what is planted in tests/causes/cases.txt, and how often `diff` is, of what is not.
 //!
-//! `causes script CASES GUEST SEED [NAME...]` prints what records the cases of a guest, after tests/causes/prepare.sh;
+//! `causes script CASES GUEST CPUS SEED [NAME...]` prints what records the cases of a guest, after tests/causes/prepare.sh;
 //! `causes judge CASES DIR [NAME...]` reads the traces in DIR, and prints a table. `causes script-pairs` and
 //! `causes judge-pairs` do so with the controls, each recorded many times, of which two by two are compared.
 
@@ -32,9 +32,10 @@ fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, file, place, rest @ ..] = args.as_slice() else { bail!("causes script|judge CASES ...") };
     let mut cases = cases(&fs::read_to_string(file).with_context(|| file.clone())?);
-    let (seed, names) = match (what.as_str(), rest) {
-        ("script" | "script-pairs", [seed, names @ ..]) => (seed.parse::<u64>().with_context(|| seed.clone())?, names),
-        ("judge" | "judge-pairs", names) => (0, names),
+    let number = |text: &String| text.parse::<u64>().with_context(|| text.clone());
+    let (cpus, seed, names) = match (what.as_str(), rest) {
+        ("script" | "script-pairs", [cpus, seed, names @ ..]) => (number(cpus)?, number(seed)?, names),
+        ("judge" | "judge-pairs", names) => (1, 0, names),
         _ => bail!("causes: {what}: not script, judge, script-pairs or judge-pairs"),
     };
     if let Some(unknown) = names.iter().find(|name| !cases.iter().any(|case| case.name.starts_with(name.as_str()))) {
@@ -42,9 +43,9 @@ fn main() -> Result<()> {
     }
     cases.retain(|case| names.is_empty() || names.iter().any(|name| case.name.starts_with(name)));
     let text = match what.as_str() {
-        "script" => script(&cases, place, seed),
+        "script" => script(&cases, place, cpus, seed),
         "judge" => table(&cases, Path::new(place))?,
-        "script-pairs" => script_of_pairs(&cases, place, seed),
+        "script-pairs" => script_of_pairs(&cases, place, cpus, seed),
         _ => table_of_pairs(&cases, Path::new(place))?,
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
@@ -56,10 +57,10 @@ fn recordings(case: &Case) -> impl Iterator<Item = (u64, String)> + '_ {
     (0..times).map(|n| (n, if n == 0 { case.name.clone() } else { format!("{}.{}", case.name, n + 1) }))
 }
 
-fn script(cases: &[Case], guest: &str, seed: u64) -> String {
+fn script(cases: &[Case], guest: &str, cpus: u64, seed: u64) -> String {
     let mut script = String::new();
     for case in cases.iter().filter(|case| case.guest == guest) {
-        recordings(case).for_each(|(n, file)| script += &case.script(seed + n, &file));
+        recordings(case).for_each(|(n, file)| script += &case.script(cpus, seed + n, &file));
     }
     script
 }
@@ -69,9 +70,9 @@ fn loads(cases: &[Case]) -> impl Iterator<Item = &Case> {
     cases.iter().filter(|case| case.answers.is_empty())
 }
 
-fn script_of_pairs(cases: &[Case], guest: &str, seed: u64) -> String {
+fn script_of_pairs(cases: &[Case], guest: &str, cpus: u64, seed: u64) -> String {
     let loads = loads(cases).filter(|case| case.guest == guest);
-    let scripts = loads.flat_map(|case| (0..2 * PAIRS).map(|n| case.script(seed, &format!("{}.{n}", case.name))));
+    let scripts = loads.flat_map(|case| (0..2 * PAIRS).map(|n| case.script(cpus, seed, &format!("{}.{n}", case.name))));
     scripts.collect()
 }
 

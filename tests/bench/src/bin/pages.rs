@@ -3,7 +3,7 @@
 //!
 //! `pages FROM DIR SPANS...` makes a page of SPANS spans in DIR from the recorded trace FROM, for each SPANS, opens and
 //! uses it, and prints a line `SPANS WHAT VALUE` for each thing measured. A round of the trace is later than the one
-//! before, and its threads are others, with numbers and names of their own.
+//! before, and its threads are others, with numbers and names of their own, as far as there are numbers for that.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use anyhow::{bail, Context, Result};
 use kutrace_tests::chromium;
 use postprocess::event::names::NameId;
 use postprocess::event::number;
-use postprocess::id::Pid;
+use postprocess::id::{Pid, PID_BITS};
 use postprocess::sink::page;
 use postprocess::span::order::order;
 use postprocess::span::what::{Activity, Arc, What};
@@ -26,6 +26,8 @@ use postprocess::{source, span};
 
 /// Thread numbers of one round; those of a recorded guest lie below.
 const PIDS: i32 = 100_000;
+/// Rounds until threads have the same numbers again: above those stands the number of the machine.
+const ROUNDS: i32 = (1 << PID_BITS) / PIDS - 1;
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -96,7 +98,7 @@ fn repeat(recorded: &Spans, max: usize) -> Result<Spans> {
 
 /// A span in another round.
 fn moved(s: Span, round: i32, later: Time) -> Span {
-    let later_by = (round * PIDS) as u32;
+    let later_by = (round % ROUNDS * PIDS) as u32;
     let other = |pid: Pid| if pid == Pid::IDLE { pid } else { Pid::new(pid.number() + later_by) };
     let what = match s.what {
         What::Run(Activity::User(low)) => What::Run(Activity::User(low + later_by)),
@@ -111,7 +113,7 @@ fn moved(s: Span, round: i32, later: Time) -> Span {
 fn renamed(name: &str, round: i32) -> String {
     let thread = name.rsplit_once('.').and_then(|(comm, pid)| Some((comm, pid.parse::<i32>().ok()?)));
     match thread {
-        Some((comm, pid)) if pid > 0 => format!("{comm}.{}", pid + round * PIDS),
+        Some((comm, pid)) if pid > 0 => format!("{comm}.{}", pid + round % ROUNDS * PIDS),
         _ if round == 0 || name.starts_with('-') => name.to_string(),
         _ => format!("{name}~{round}"),
     }

@@ -100,7 +100,8 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
 
     fn count_loss(&self) {
         let counted = !self.faulty(Fault::LossNotCounted);
-        self.with(|cpu| cpu.lost += u64::from(counted))
+        self.with(|cpu| cpu.lost += u64::from(counted));
+        self.machine.state.borrow_mut().check_lost(self.cpu, &self.machine.bounds);
     }
 
     fn count_outside(&self) {

@@ -16,6 +16,8 @@ pub(super) struct OnCpu<'a, const WORDS: usize> {
 
 /// How far the clock steps back: further than a run counts from its start.
 const STEP_BACK: u64 = 3 * TIME_PERIOD + 1;
+/// How far it slips: past a few looks at it.
+const SLIP: u64 = 3;
 
 /// What may come before a step of CPU 0.
 #[derive(Clone, Copy)]
@@ -124,6 +126,11 @@ impl<const WORDS: usize> OnCpu<'_, WORDS> {
         if self.cpu == 0 && state.steps_back > 0 && state.choices.choose(2) == 1 {
             state.steps_back -= 1;
             state.clock -= STEP_BACK;
+        }
+        if self.cpu == 0 && state.slips > 0 && state.choices.choose(2) == 1 {
+            state.slips -= 1;
+            state.cpus[0].slips += 1;
+            state.clock -= SLIP;
         }
         let time = state.clock;
         state.cpus[self.cpu].times.push(time);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What programs record into their own memory, natively: time against a loop of `rdtsc` in the same run, instructions,
-//! and what the first mark of a process costs. The recorder is played by tests/bench/src/bin/marks.
+//! and what the first mark of a process costs. The recorder is played by tests/bench/src/bin/marks. Beside it stands
+//! [`lttng`], where that can be installed.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{bail, Context, Result};
 
-use super::number;
+use super::{lttng, number};
 use crate::place;
 use crate::progress::{self, output, tied};
 
@@ -25,10 +27,16 @@ const PLAIN: [(&str, &str); 9] = [
     ("off_span", "`scope!` while nothing is traced"),
 ];
 /// The same of a span of `tracing`, by what the program is told to subscribe with.
-const SUBSCRIBED: [(&str, &str); 2] = [
-    ("registry", "a span of `tracing`, a registry that does nothing"),
-    ("layer", "a span of `tracing`, the registry with our layer"),
+const SUBSCRIBED: [(&str, &str, &str); 6] = [
+    ("registry", "tracing", "a span of `tracing`, a registry that does nothing"),
+    ("own", "tracing", "a span of `tracing`, our subscriber"),
+    ("own", "tracing_number", "the same with a number"),
+    ("own", "tracing_off", "the same while nothing is traced"),
+    ("layer", "tracing", "a span of `tracing`, the registry with our layer"),
+    ("layer", "tracing_off", "the same while nothing is traced"),
 ];
+/// What some of them are to be at most: over rdtsc back to back and apart, instructions.
+const GOALS: [(&str, &str); 2] = [("`mark!`", "1.02; 1.10; 36"), ("`scope!`, start and end", "2.05; 1.75; 72")];
 /// Processes whose first mark is timed.
 const PROCESSES: usize = 51;
 /// Calls that the program makes where instructions are counted.
@@ -44,9 +52,12 @@ struct Row {
 /// What was measured.
 pub struct Marks {
     rows: Vec<Row>,
+    off: Option<(u64, u64, u64)>,
+    own: f64,
     with_memory: f64,
     pair: f64,
     first_us: f64,
+    calls_us: f64,
     first_kib: f64,
 }
 
@@ -59,23 +70,50 @@ pub fn measure(dir: &Path) -> Result<Marks> {
     for (name, what) in PLAIN {
         rows.push(Row { what, times: times(&plain, name)?, instructions: instructions(&program, &["count", name])? });
     }
-    for (name, what) in SUBSCRIBED {
-        let times = times(&run(&[name])?, "tracing")?;
-        rows.push(Row { what, times, instructions: instructions(&program, &[name, "count", "tracing"])? });
+    match lttng::measure(dir) {
+        Ok(said) => {
+            for (name, what) in lttng::WAYS {
+                rows.push(Row { what, times: times(&said, name)?, instructions: None });
+            }
+        }
+        Err(error) => eprintln!("bench: without LTTng-UST: {error:#}"),
     }
-    let first = (0..PROCESSES).map(|_| run(&["first"])).collect::<Result<Vec<_>>>()?;
-    let middle = |name: &str| {
-        let mut values = first.iter().map(|text| number(text, name)).collect::<Result<Vec<f64>>>()?;
+    let subscribed = ["registry", "own", "layer"].map(|with| Ok((with, run(&[with])?)));
+    let subscribed = subscribed.into_iter().collect::<Result<HashMap<_, _>>>()?;
+    for (with, name, what) in SUBSCRIBED {
+        let times = times(&subscribed[with], name)?;
+        rows.push(Row { what, times, instructions: instructions(&program, &[with, "count", name])? });
+    }
+    let own = times(&subscribed["own"], "tracing")?[0] / times(&subscribed["registry"], "tracing")?[0];
+    let middle = |what: &str, name: &str| {
+        let said = (0..PROCESSES).map(|_| run(&[what])).collect::<Result<Vec<_>>>()?;
+        let mut values = said.iter().map(|text| number(text, name)).collect::<Result<Vec<f64>>>()?;
         values.sort_by(f64::total_cmp);
         Ok::<_, anyhow::Error>(values[values.len() / 2])
     };
     Ok(Marks {
+        off: added_while_off(&program, dir)?,
         rows,
+        own,
         with_memory: number(&plain, "with_memory")?,
         pair: number(&plain, "pair")?,
-        first_us: middle("first_ns")? / 1e3,
-        first_kib: middle("first_kib")?,
+        first_us: middle("first", "first_ns")? / 1e3,
+        calls_us: middle("calls", "calls_ns")? / 1e3,
+        first_kib: middle("first", "first_kib")?,
     })
+}
+
+/// Instructions that a mark adds to a loop while nothing is traced, in Rust and in C; and a part in C++, at both ends.
+fn added_while_off(program: &Path, dir: &Path) -> Result<Option<(u64, u64, u64)>> {
+    let sources = place::checkout().join("tests/bench");
+    let [c, cpp] = [super::compile(&sources.join("off.c"), dir)?, super::compile(&sources.join("off_part.cc"), dir)?];
+    let added = |program: &Path, with: &[&str], without: &[&str]| -> Result<Option<u64>> {
+        let (with, without) = (instructions(program, with)?, instructions(program, without)?);
+        Ok(with.zip(without).map(|(with, without)| with.saturating_sub(without)))
+    };
+    let rust = added(program, &["count", "off_mark"], &["count", "nothing"])?;
+    let (c, cpp) = (added(&c, &["mark"], &[])?, added(&cpp, &["part"], &[])?);
+    Ok(rust.zip(c).zip(cpp).map(|((rust, c), cpp)| (rust, c, cpp)))
 }
 
 fn build(dir: &Path) -> Result<PathBuf> {
@@ -113,17 +151,32 @@ impl fmt::Display for Marks {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         writeln!(
             f,
-            "| native | back to back, ns | over `rdtsc` | apart, ns | over `rdtsc` | instructions, with the loop |"
+            "| native | back to back, ns | over `rdtsc` | apart, ns | over `rdtsc` | instructions, with the loop | goal |"
         )?;
-        writeln!(f, "|---|---|---|---|---|---|")?;
+        writeln!(f, "|---|---|---|---|---|---|---|")?;
         for Row { what, times: [ns, over, apart, apart_over], instructions } in &self.rows {
             let instructions = instructions.map_or("-".to_owned(), |count| count.to_string());
-            writeln!(f, "| {what} | {ns:.2} | {over:.2} | {apart:.2} | {apart_over:.2} | {instructions} |")?;
+            let goal = GOALS.iter().find(|(of, _)| of == what).map_or("", |(_, goal)| goal);
+            writeln!(f, "| {what} | {ns:.2} | {over:.2} | {apart:.2} | {apart_over:.2} | {instructions} | {goal} |")?;
         }
-        writeln!(f, "\n| marks | |\n|---|---|")?;
-        writeln!(f, "| a mark over `rdtsc`, back to back, with the memory that it takes | {:.2} |", self.with_memory)?;
-        writeln!(f, "| a mark while another CPU marks, too, over one alone | {:.2} |", self.pair)?;
-        writeln!(f, "| first mark of a process | {:.1} us |", self.first_us)?;
-        writeln!(f, "| memory of a process with one mark | {:.0} KiB |", self.first_kib)
+        writeln!(f, "\n| marks | | goal |\n|---|---|---|")?;
+        if let Some((rust, c, cpp)) = self.off {
+            writeln!(f, "| instructions of a mark while nothing is traced: Rust; C | {rust}; {c} | 3 |")?;
+            writeln!(f, "| instructions of `KUTRACE_PART` while nothing is traced, start and end | {cpp} | 6 |")?;
+        }
+        writeln!(
+            f,
+            "| a span of `tracing` with our subscriber, over a registry that does nothing | {:.2} | 0.40 |",
+            self.own
+        )?;
+        writeln!(
+            f,
+            "| a mark over `rdtsc`, back to back, with the memory that it takes | {:.2} | |",
+            self.with_memory
+        )?;
+        writeln!(f, "| a mark while another CPU marks, too, over one alone | {:.2} | 1.05 |", self.pair)?;
+        writeln!(f, "| first mark of a process | {:.1} us | 10 us |", self.first_us)?;
+        writeln!(f, "| of these, the kernel's calls and page faults alone | {:.1} us | |", self.calls_us)?;
+        writeln!(f, "| memory of a process with one mark | {:.0} KiB | 16 KiB |", self.first_kib)
     }
 }

@@ -14,7 +14,7 @@ use crate::progress::{output, tied};
 /// Spans of the pages.
 const SIZES: [u64; 3] = [1_000_000, 2_000_000, 10_000_000];
 
-/// What is measured: its name in the answers, in the table, and the budget at each size.
+/// What is measured: its name in the answers, in the table, and the budget at each of [`SIZES`].
 const ROWS: [(&str, &str, [&str; 3]); 21] = [
     ("bytes", "file, bytes per span", ["6", "", "6"]),
     ("openMs", "open to first full picture, ms", ["600", "", "2000"]),
@@ -42,24 +42,36 @@ const ROWS: [(&str, &str, [&str; 3]); 21] = [
 /// By row and size.
 pub struct Pages {
     from: PathBuf,
-    values: Vec<[f64; 3]>,
+    sizes: Vec<u64>,
+    values: Vec<Vec<f64>>,
 }
 
 /// Makes the pages of `from`, or of a recorded trace that is at hand, and uses them.
 pub fn measure(from: Option<&Path>, dir: &Path) -> Result<Pages> {
     let from = from.map_or_else(recorded, |given| Ok(given.to_path_buf()))?;
-    let mut cargo = tied("cargo");
-    cargo.args(["run", "--release", "--locked", "--quiet", "--package", "kutrace-bench", "--bin", "pages", "--"]);
-    cargo.arg(&from).arg(dir).args(SIZES.map(|size| size.to_string()));
-    let text = output(cargo.current_dir(place::checkout()))?;
-    let value = |what: &str, size: u64| number(&text, &format!("{size} {what}"));
-    let values = ROWS.iter().map(|(what, ..)| {
-        // Not every trace has requests.
-        let has = |size: u64| !["requests", "brushMs"].contains(what) || text.contains(&format!("{size} {what} "));
-        let [one, two, ten] = SIZES.map(|size| if has(size) { value(what, size) } else { Ok(0.0) });
-        Ok([one?, two?, ten?])
-    });
-    Ok(Pages { from, values: values.collect::<Result<_>>()? })
+    Pages::measure(&from, dir, &SIZES)
+}
+
+impl Pages {
+    /// Those of some of [`SIZES`].
+    pub fn measure(from: &Path, dir: &Path, sizes: &[u64]) -> Result<Pages> {
+        let mut cargo = tied("cargo");
+        cargo.args(["run", "--release", "--locked", "--quiet", "--package", "kutrace-bench", "--bin", "pages", "--"]);
+        cargo.arg(from).arg(dir).args(sizes.iter().map(u64::to_string));
+        let text = output(cargo.current_dir(place::checkout()))?;
+        let value = |what: &str, size: u64| {
+            // Not every trace has requests.
+            let has = !["requests", "brushMs"].contains(&what) || text.contains(&format!("{size} {what} "));
+            if has {
+                number(&text, &format!("{size} {what}"))
+            } else {
+                Ok(0.0)
+            }
+        };
+        let row = |(what, ..): &(&str, &str, [&str; 3])| sizes.iter().map(|size| value(what, *size)).collect();
+        let values = ROWS.iter().map(row).collect::<Result<_>>()?;
+        Ok(Pages { from: from.to_path_buf(), sizes: sizes.to_vec(), values })
+    }
 }
 
 /// A recorded trace that earlier commands have left, the longest first.
@@ -72,13 +84,13 @@ impl fmt::Display for Pages {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let name = self.from.strip_prefix(place::checkout()).unwrap_or(&self.from);
         writeln!(f, "Page of {}, repeated\n", name.display())?;
-        writeln!(
-            f,
-            "| page | budget | 1 M spans | budget | 2 M spans | budget | 10 M spans |\n|---|---|---|---|---|---|---|"
-        )?;
+        let heads = self.sizes.iter().map(|size| format!(" budget | {} M spans |", size / 1_000_000));
+        writeln!(f, "| page |{}\n|---|{}", heads.collect::<String>(), "---|---|".repeat(self.sizes.len()))?;
         for ((_, what, budget), values) in ROWS.iter().zip(&self.values) {
             let digits = usize::from(values[0] < 100.0);
-            let cells = budget.iter().zip(values).map(|(budget, value)| format!(" {budget} | {value:.digits$} |"));
+            let budget =
+                self.sizes.iter().map(|size| SIZES.iter().position(|known| known == size).map_or("", |n| budget[n]));
+            let cells = budget.zip(values).map(|(budget, value)| format!(" {budget} | {value:.digits$} |"));
             writeln!(f, "| {what} |{}", cells.collect::<String>())?;
         }
         Ok(())

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -15,9 +16,9 @@ use crate::place;
 use crate::progress::{self, output, tied};
 use crate::vm::VmArgs;
 
-/// The guests that cases ask for: kernel, CPUs.
-const GUESTS: [(&str, Variant, u32); 3] =
-    [("one", Variant::Small, 1), ("many", Variant::Small, 4), ("groups", Variant::Distribution, 1)];
+/// The guests that cases ask for, and their kernels.
+const GUESTS: [(&str, Variant); 3] =
+    [("one", Variant::Small), ("many", Variant::Small), ("groups", Variant::Distribution)];
 /// MiB of the disk of a guest, and seconds that one may take.
 const DISK: u32 = 512;
 const LIMIT: u64 = 3600;
@@ -48,9 +49,10 @@ pub fn measure(judged: Judged, seed: Option<u64>, names: &[String], dir: &Path) 
     let traces = place::made(traces)?;
     let program = program(dir)?;
     let cases = causes.join("cases.txt");
-    for (guest, kernel, cpus) in GUESTS {
+    for (guest, kernel) in GUESTS {
+        let cpus = if guest == "many" { many() } else { 1 };
         let mut command = Command::new(&program);
-        command.arg(script).arg(&cases).args([guest, &seed.to_string()]).args(names);
+        command.arg(script).arg(&cases).args([guest, &cpus.to_string(), &seed.to_string()]).args(names);
         let script = output(&mut command)?;
         if script.is_empty() {
             continue;
@@ -70,6 +72,12 @@ pub fn measure(judged: Judged, seed: Option<u64>, names: &[String], dir: &Path) 
     let mut table = Command::new(&program);
     table.arg(judge).arg(&cases).arg(&traces).args(names);
     Ok(format!("`cargo xtask bench {name} --seed {seed}`\n\n{}\n", output(&mut table)?))
+}
+
+/// Several CPUs: as many as the host has, up to four. If they had to take turns, each would stand still while another runs,
+/// and little else would be seen.
+fn many() -> u32 {
+    thread::available_parallelism().map_or(2, |cpus| cpus.get().clamp(2, 4) as u32)
 }
 
 /// The program that knows the cases.

@@ -132,13 +132,20 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode)).with_context(|| path.display().to_string())
 }
 
-/// Writes the folder `DEBIAN`: what the package is and needs, its scripts, and the sums of its files.
-fn control(package: &str, work: &Path, root: &Path) -> Result<()> {
-    let files = files_in(root)?;
-    let to = place::made(root.join("DEBIAN"))?;
+/// Writes the sums of a package's files; returns those.
+pub fn sum(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = files_in(root)?;
+    files.retain(|file| !file.starts_with("DEBIAN"));
     let mut sums = Command::new("md5sum");
     let sums = progress::output(sums.args(&files).current_dir(root))?;
-    write(&to.join("md5sums"), format!("{sums}\n").as_bytes())?;
+    write(&root.join("DEBIAN/md5sums"), format!("{sums}\n").as_bytes())?;
+    Ok(files)
+}
+
+/// Writes the folder `DEBIAN`: what the package is and needs, its scripts, and the sums of its files.
+fn control(package: &str, work: &Path, root: &Path) -> Result<()> {
+    let to = place::made(root.join("DEBIAN"))?;
+    let files = sum(root)?;
     let settings = files.iter().filter(|file| file.starts_with("etc")).map(|file| format!("/{}\n", file.display()));
     let settings: String = settings.collect();
     if !settings.is_empty() {

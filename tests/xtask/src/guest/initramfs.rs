@@ -100,7 +100,7 @@ fn assign(text: &mut Vec<u8>, name: &str, value: &OsStr) {
 }
 
 /// `word` as one word of the shell, whatever is in it.
-fn quoted(word: &OsStr) -> Vec<u8> {
+pub fn quoted(word: &OsStr) -> Vec<u8> {
     let mut quoted = vec![b'\''];
     for byte in word.as_bytes() {
         match byte {

@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 
 use super::dump::Dump;
 use super::initramfs::{self, Errand};
-use super::{Accelerator, Guest};
+use super::{inside, Accelerator, Guest};
 use crate::place;
 use crate::progress::tied;
 
@@ -55,6 +55,9 @@ impl Machine {
         command.arg("-initrd").arg(initramfs.path());
         if guest.second {
             keep_second(guest, initramfs.path()).context("vm: second kernel")?;
+        }
+        if let Some(inner) = &guest.inside {
+            inside::keep(inner, &guest.share).context("vm: guest of the guest")?;
         }
         let disk = (guest.disk > 0).then(|| disk(guest.disk)).transpose()?;
         if let Some(disk) = &disk {
@@ -143,7 +146,7 @@ fn keep_second(guest: &Guest, initramfs: &Path) -> Result<()> {
 }
 
 /// Everything of QEMU's command line that is not a pipe.
-fn command_line(guest: &Guest) -> Command {
+pub fn command_line(guest: &Guest) -> Command {
     let mut qemu = tied("qemu-system-x86_64");
     qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35"]);
     qemu.args((!guest.reboot).then_some("-no-reboot"));

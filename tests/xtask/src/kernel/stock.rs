@@ -71,7 +71,7 @@ impl Stock {
         Ok(Self { release, root })
     }
 
-    /// Where its packages are unpacked.
+    /// Where its packages are unpacked: for modprobe, the root.
     pub fn root(&self) -> &Path {
         &self.root
     }

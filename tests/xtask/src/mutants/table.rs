@@ -21,20 +21,27 @@ pub enum Kind {
     Line,
     /// An expression of the probes on a stock kernel's tracepoints: a module for each.
     Probe,
+    /// An expression of what else the module does, only in a kernel: a module for each.
+    Module,
 }
 
 impl Kind {
+    /// All of them, in the order in which they are run.
+    pub const ALL: [Kind; 4] = [Kind::Hook, Kind::Line, Kind::Probe, Kind::Module];
+
     /// The table's name.
     pub fn file(self) -> &'static str {
         match self {
             Kind::Hook => "hooks.txt",
             Kind::Line => "recorder.txt",
             Kind::Probe => "probes.txt",
+            Kind::Module => "module.txt",
         }
     }
 }
 
 /// A mutant and who fails with it.
+#[derive(Clone)]
 pub struct Entry {
     /// The table that it is in.
     pub kind: Kind,
@@ -49,6 +56,7 @@ pub struct Entry {
 }
 
 /// Who notices that something is taken away.
+#[derive(Clone)]
 pub enum Claims {
     /// Any of these tests.
     Tests(Vec<String>),

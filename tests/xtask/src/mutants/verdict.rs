@@ -13,7 +13,7 @@ use super::table::{Entry, Kind};
 use crate::place;
 use crate::progress::{self, tied};
 
-/// The mutant's number; for `xtask vm` followed by a colon and the file for the reason why a guest broke.
+/// The mutant's number; for `xtask vm` between its table and the file for the reason why a guest broke, with colons.
 pub const VARIABLE: &str = "KUTRACE_MUTANT";
 
 /// What became of a mutant.
@@ -44,8 +44,8 @@ pub struct Runs {
     program: Option<PathBuf>,
     /// The program of the host's, with every line of the recorder's table a choice.
     host: Option<PathBuf>,
-    /// Each test's outcome without a mutant.
-    whole: BTreeMap<String, Outcome>,
+    /// Each test's outcome without a mutant, by the table's name: each table has a build of its own.
+    whole: BTreeMap<(&'static str, String), Outcome>,
 }
 
 impl Runs {
@@ -68,11 +68,12 @@ impl Runs {
 
     /// How `test` ends with everything in place, in the same build.
     fn whole(&mut self, mutant: &Entry, test: &str) -> Result<Outcome> {
-        if let Some(outcome) = self.whole.get(test) {
+        let key = (mutant.kind.file(), test.to_owned());
+        if let Some(outcome) = self.whole.get(&key) {
             return Ok(outcome.clone());
         }
         let outcome = self.run(mutant, test, 0)?;
-        self.whole.insert(test.to_owned(), outcome.clone());
+        self.whole.insert(key, outcome.clone());
         Ok(outcome)
     }
 
@@ -88,12 +89,12 @@ impl Runs {
             Some(program) => program.clone(),
             None => self.program.insert(build(&place::checkout(), &place::target(), &VM)?).clone(),
         };
-        in_guest(&program, test, number)
+        in_guest(&program, test, mutant.kind, number)
     }
 }
 
-/// Runs a test of the VM's with a hook or a probe left out.
-fn in_guest(program: &Path, test: &str, number: usize) -> Result<Outcome> {
+/// Runs a test of the VM's with a hook left out, or with another module.
+fn in_guest(program: &Path, test: &str, kind: Kind, number: usize) -> Result<Outcome> {
     let folder = place::made(place::target().join("mutants"))?;
     let broken = folder.join("broken");
     if broken.exists() {
@@ -103,7 +104,7 @@ fn in_guest(program: &Path, test: &str, number: usize) -> Result<Outcome> {
         .args(["--exact", "--nocapture", "--test-threads=1", test])
         .current_dir(place::checkout().join("tests"))
         .env("KUTRACE_XTASK", std::env::current_exe().context("mutants: xtask's own path")?)
-        .env(VARIABLE, format!("{number}:{}", broken.display()))
+        .env(VARIABLE, format!("{}:{number}:{}", kind.file(), broken.display()))
         .stdin(Stdio::null())
         .output()
         .context("mutants: the tests cannot be started")?;
@@ -148,10 +149,13 @@ pub fn build(checkout: &Path, target: &Path, which: &[&str]) -> Result<PathBuf> 
     }
 }
 
-/// The mutant that `xtask vm` is to run with, and where to write why a guest broke.
-pub fn asked() -> Result<Option<(usize, PathBuf)>> {
+/// The mutant that `xtask vm` is to run with, 0 for none, and where to write why a guest broke.
+pub fn asked() -> Result<Option<(Kind, usize, PathBuf)>> {
     let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
     let value = value.into_string().ok().context(VARIABLE)?;
-    let (number, path) = value.split_once(':').context("KUTRACE_MUTANT is NUMBER:FILE")?;
-    Ok(Some((number.parse().context(VARIABLE)?, path.into())))
+    let [table, number, path] = value.splitn(3, ':').collect::<Vec<_>>()[..] else {
+        bail!("KUTRACE_MUTANT is TABLE:NUMBER:FILE")
+    };
+    let kind = Kind::ALL.into_iter().find(|kind| kind.file() == table).context(VARIABLE)?;
+    Ok(Some((kind, number.parse().context(VARIABLE)?, path.into())))
 }

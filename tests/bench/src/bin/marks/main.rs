@@ -4,8 +4,8 @@
 //!
 //! The code is the library's, unchanged; what it needs of the recorder is in [`recorder`].
 //!
-//! The first argument says more: `registry` and `layer` time a span of `tracing` with what they name instead, `first`
-//! prints ns and KiB of the first mark of a process, `count NAME` does nothing but call one way in [`counted`].
+//! The first argument says more: `registry`, `layer` and `own` time a span of `tracing` with what they name instead, `first`
+//! prints ns and KiB of the first mark of a process, `calls` ns of what the kernel does for it, `count NAME` does nothing but call one way in [`counted`].
 
 // What of the library only other programs use.
 #![allow(dead_code, unreachable_pub)]
@@ -35,6 +35,8 @@ mod area;
 mod fields;
 #[path = "../../../../../kutrace-control/kutrace/src/site.rs"]
 mod site;
+#[path = "../../../../../kutrace-control/kutrace/src/otel.rs"]
+mod otel;
 #[path = "../../../../../kutrace-control/kutrace/src/control.rs"]
 mod control;
 #[path = "../../../../../kutrace-control/kutrace/src/c.rs"]
@@ -45,6 +47,12 @@ mod packed;
 mod place;
 #[path = "../../../../../kutrace-control/tracing/src/layer.rs"]
 mod layer;
+#[path = "../../../../../kutrace-control/tracing/src/growing.rs"]
+mod growing;
+#[path = "../../../../../kutrace-control/tracing/src/spans.rs"]
+mod spans;
+#[path = "../../../../../kutrace-control/tracing/src/subscriber.rs"]
+mod subscriber;
 
 mod first;
 mod pair;
@@ -105,23 +113,35 @@ const PLAIN: [Way; 9] = [
     way!("off_mark", false, |_| _ = black_box(kutrace::mark!("mark"))),
     way!("off_span", false, |_| drop(black_box(kutrace::scope!("span")))),
 ];
-const SUBSCRIBED: [Way; 2] = [
+const SUBSCRIBED: [Way; 4] = [
     way!("rdtsc", true, |_| _ = black_box(sys::tsc())),
     way!("tracing", true, |_| drop(tracing::info_span!("part").entered())),
+    way!("tracing_number", true, |n: u32| drop(tracing::info_span!("part", n).entered())),
+    way!("tracing_off", false, |_| drop(tracing::info_span!("part").entered())),
 ];
+
+/// A layer that does nothing; without any, a registry keeps spans that were closed.
+struct Nothing;
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Nothing {}
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut out = io::stdout().lock();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["first"] => return first::print(&mut out),
+        ["calls"] => return first::print_calls(&mut out),
         ["count", name] => return count(&PLAIN, name),
         ["registry", ref rest @ ..] => {
-            tracing_subscriber::registry().init();
+            tracing_subscriber::registry().with(Nothing).init();
             return subscribed(rest, &mut out);
         }
         ["layer", ref rest @ ..] => {
             tracing_subscriber::registry().with(layer::layer()).init();
+            return subscribed(rest, &mut out);
+        }
+        ["own", ref rest @ ..] => {
+            subscriber::subscriber().install().map_err(io::Error::other)?;
             return subscribed(rest, &mut out);
         }
         _ => {}

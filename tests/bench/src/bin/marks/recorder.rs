@@ -42,8 +42,8 @@ pub fn map_page() -> Result<&'static AtomicU32> {
     Ok(&TRACE)
 }
 
-/// Gives the process its area, with a page for names.
-pub fn attach(attach: &mut Attach) -> Result<()> {
+/// Gives the process its area, with a page for names, and the thread a first part.
+pub fn attach(attach: &mut Attach, first: &mut Grant) -> Result<bool> {
     let mut area = AREA.lock().unwrap_or_else(PoisonError::into_inner);
     if area.is_none() {
         let file = memfd_create("kutrace", MemfdFlags::CLOEXEC)?;
@@ -58,7 +58,8 @@ pub fn attach(attach: &mut Attach) -> Result<()> {
     attach.serial = 1;
     attach.address = ADDRESS.load(Ordering::Relaxed).expose_provenance() as u64;
     attach.bytes = AREA_BYTES;
-    Ok(())
+    drop(area);
+    Ok(grant(first).is_ok())
 }
 
 /// Grants a part: after what was granted before, or the oldest again with new pages.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The table of the probes on a stock kernel's tracepoints, and a copy of the module's sources in which one of their
-//! expressions is another. The module is built from that, in seconds.
+//! The tables of the probes on a stock kernel's tracepoints and of the module's other sources, and a copy of these in
+//! which one expression is another. The module is built from that, in seconds.
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +9,14 @@ use anyhow::{Context, Result};
 
 use super::table::{self, Entry, Kind};
 
-/// One entry for each expression of the files below kernel-module/source.
-pub fn table() -> Result<Vec<Entry>> {
-    table::read(Kind::Probe)
+/// The mutant of this number: an expression of a file below kernel-module.
+pub fn find(kind: Kind, number: usize) -> Result<Entry> {
+    let found = table::read(kind)?.into_iter().find(|entry| entry.number == number);
+    found.with_context(|| format!("{}: no {number}", kind.file()))
 }
 
-/// Changes a copy of kernel-module to the mutant of this number.
-pub fn plant(copy: &Path, number: usize) -> Result<()> {
-    let table = table()?;
-    let entry =
-        table.iter().find(|entry| entry.number == number).with_context(|| format!("probes.txt: no {number}"))?;
+/// Changes a copy of kernel-module to the mutant.
+pub fn plant(copy: &Path, entry: &Entry) -> Result<()> {
     let path = copy.join(entry.place()?.0);
     let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
     fs::write(&path, planted(&text, entry)?).with_context(|| format!("{}", path.display()))
@@ -40,20 +38,21 @@ mod tests {
 
     #[test]
     fn every_expression_of_the_table_is_there_once_and_every_test_of_it() {
-        for entry in table().unwrap() {
+        for entry in [Kind::Probe, Kind::Module].into_iter().flat_map(|kind| table::read(kind).unwrap()) {
             let text = read(&format!("kernel-module/{}", entry.place().unwrap().0));
             assert_ne!(planted(&text, &entry).unwrap(), text, "{}", entry.what);
             let Claims::Tests(tests) = &entry.claims else { continue };
             for test in tests {
-                let (module, name) = test.split_once("::").unwrap();
-                assert!(read(&format!("tests/vm/{module}.rs")).contains(&format!("#[test]\nfn {name}()")), "{test}");
+                let (module, name) = test.rsplit_once("::").unwrap();
+                let text = read(&format!("tests/vm/{}.rs", module.replace("::", "/")));
+                assert!(text.contains(&format!("#[test]\nfn {name}()")), "{test}");
             }
         }
     }
 
     #[test]
     fn every_probe_is_in_the_table() {
-        let table = table().unwrap();
+        let table = table::read(Kind::Probe).unwrap();
         let has = |row: &str| table.iter().any(|entry| entry.what.contains(row));
         let mut probes = 0;
         for file in ["call", "fault", "idle", "interrupt", "task"] {

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the recorder does: a trace from its reset over its start and stop to the next reset, and who holds it.
+//!
+//! No command waits for ever. A CPU that is stuck with interrupts off answers nothing, and one that is stuck with
+//! interrupts on lets nothing else run; then the hooks cannot be switched off, since that patches code under all CPUs
+//! and waits for whoever is in a hook, but recording ends and what was recorded can be read. The trace is stopped and
+//! not *settled*; it becomes so at the first command after the CPU has come back.
+//!
+//! Invariant: while an open file holds the recorder, no other file empties, starts or stops it; closed by whatever
+//! means, it holds nothing, no trace runs, and what it asked for beyond the size at load is given back.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use kernel::error::code;
+use kernel::prelude::*;
+
+use crate::abi::command::{
+    Info, Moment, Ports, Setup, Tracepoints, BLOCKS_MAX, IPC, LLC, NOTE_MUTE, NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX,
+    RECORDS_MAX, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
+};
+use crate::ffi::Table;
+use crate::on_each_cpu::{Cpus, Round};
+use crate::{arch, clock, ffi, landmark, lifecycle, on_each_cpu, ops, pool, stream};
+
+/// What the control lock keeps: whoever has a reference to it holds the lock, or is alone, since there is no device.
+pub struct State {
+    state: u32,
+    /// What the trace is to be like.
+    pub setup: Setup,
+    start: Moment,
+    stop: Moment,
+    /// What is to be said of the trace: `NOTE_*`.
+    notes: u32,
+    /// Whether no hook runs and every CPU's block is complete, unless a trace is running.
+    settled: bool,
+    /// What the source calls; null for nothing.
+    connected: *const Table,
+    /// The open file that holds the recorder; null for none. Only compared.
+    holder: *const c_void,
+    /// The process that opened it for that, referenced; null for none.
+    process: *mut c_void,
+    /// The open file that held the recorder when this trace was prepared, and has not let go since; null for none. Only
+    /// compared.
+    owner: *const c_void,
+}
+
+impl State {
+    /// That of a recorder with nothing in it.
+    ///
+    /// # Safety
+    /// It is the only one, and whoever gets a reference to it holds the control lock, or is alone.
+    pub const unsafe fn new() -> State {
+        let never = Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 };
+        State {
+            state: STATE_EMPTY,
+            setup: Setup { flags: 0, blocks: 0 },
+            start: never,
+            stop: never,
+            notes: 0,
+            settled: true,
+            connected: ptr::null(),
+            holder: ptr::null(),
+            process: ptr::null_mut(),
+            owner: ptr::null(),
+        }
+    }
+
+    /// What is known of it.
+    pub fn info(&mut self) -> Info {
+        if self.state == STATE_TRACING {
+            self.look_at_clock();
+        }
+        let (blocks, blocks_taken) = pool::usage();
+        let (refused_names, refused_marks) = lifecycle::refused();
+        Info {
+            version: VERSION,
+            state: self.state,
+            flags: self.setup.flags,
+            shift: SHIFT,
+            cpus: on_each_cpu::cpus(),
+            blocks,
+            tsc_khz: clock::tsc_khz(),
+            blocks_taken,
+            lost: lifecycle::lost(),
+            start: self.start,
+            stop: self.stop,
+            // SAFETY: the process is null or referenced, and a command is a task's.
+            holder: unsafe { ffi::kutrace_shim_process_number(self.process) },
+            notes: self.notes,
+            refused_names,
+            refused_marks,
+            // SAFETY: a source was chosen when the module was loaded; the same below.
+            unseen: unsafe { ffi::kutrace_source_unseen() },
+            // SAFETY: as above.
+            source: unsafe { ffi::kutrace_source_kind() },
+            reserved: 0,
+        }
+    }
+
+    /// Whether the open file `file` holds the recorder.
+    pub fn is_held_by(&self, file: *const c_void) -> bool {
+        ptr::eq(self.holder, file)
+    }
+
+    /// Whether another does.
+    pub fn is_held_by_other_than(&self, file: *const c_void) -> bool {
+        !self.holder.is_null() && !ptr::eq(self.holder, file)
+    }
+
+    /// Keeps the recorder for `file`, whoever had it before.
+    pub fn acquire(&mut self, file: *const c_void) {
+        self.release(file);
+        self.holder = file;
+        // SAFETY: a command is a task's.
+        self.process = unsafe { ffi::kutrace_shim_process() };
+    }
+
+    /// Whether it was held by `file`.
+    pub fn release(&mut self, file: *const c_void) -> bool {
+        let held = ptr::eq(self.holder, file);
+        if held {
+            (self.holder, self.owner) = (ptr::null(), ptr::null());
+            // SAFETY: the reference that `acquire` took is given back once.
+            unsafe { ffi::kutrace_shim_process_put(self.process) };
+            self.process = ptr::null_mut();
+        }
+        held
+    }
+
+    /// Empties the recorder for a trace like this.
+    pub fn reset(&mut self, setup: Setup) -> Result {
+        let contradicts = setup.flags & (WRAP | STREAM) == WRAP | STREAM;
+        if contradicts || setup.flags & !(WRAP | STREAM | IPC | LLC) != 0 || setup.blocks > BLOCKS_MAX {
+            return Err(code::EINVAL);
+        }
+        if self.state == STATE_TRACING {
+            return Err(code::EBUSY);
+        }
+        self.settle()?;
+        // Where they cannot be had, the trace in the pool stays.
+        // SAFETY: the lock is held as `State` says. The trace is settled, so no hook that records runs; the same below.
+        unsafe { lifecycle::open_counters(setup.flags) }?;
+        // SAFETY: as above.
+        unsafe { lifecycle::close_counters() };
+        // SAFETY: as above, and a reset is next: without that no trace starts.
+        unsafe { pool::resize(setup.blocks) }?;
+        // SAFETY: as above.
+        unsafe { lifecycle::reset(setup.flags) };
+        // SAFETY: the control lock is held, or nobody else comes here yet.
+        unsafe { ffi::kutrace_shim_note_clear() };
+        // SAFETY: the control lock is held, or there is no device yet; a command may sleep.
+        unsafe { ffi::kutrace_programs_reset(setup.flags & WRAP != 0, setup.flags & STREAM != 0) };
+        self.state = STATE_EMPTY;
+        self.setup = setup;
+        self.owner = self.holder;
+        (self.start, self.stop) = (Moment::default(), Moment::default());
+        self.notes = 0;
+        self.choose(&Ports::default())?;
+        self.choose_tracepoints(&Tracepoints::default())?;
+        // SAFETY: the holder of the state holds the lock, or there is no device.
+        unsafe { landmark::put(self.info()) };
+        Ok(())
+    }
+
+    /// Chooses whose packets are recorded.
+    pub fn choose(&mut self, ports: &Ports) -> Result {
+        if self.state != STATE_EMPTY {
+            return Err(code::EBUSY);
+        }
+        if ports.count as usize > PORTS_MAX && ports.count != PORTS_ALL {
+            return Err(code::EINVAL);
+        }
+        // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else
+        // comes here yet.
+        kernel::error::to_result(unsafe { ffi::kutrace_packets_choose(ports.count, ports.port.as_ptr()) })
+    }
+
+    /// Chooses which tracepoints are recorded beside what the source tells.
+    pub fn choose_tracepoints(&mut self, tracepoints: &Tracepoints) -> Result {
+        if self.state != STATE_EMPTY {
+            return Err(code::EBUSY);
+        }
+        if tracepoints.count as usize > RECORDS_MAX {
+            return Err(code::EINVAL);
+        }
+        // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else
+        // comes here yet.
+        unsafe { ffi::kutrace_records_choose(tracepoints.count, tracepoints.id.as_ptr()) };
+        Ok(())
+    }
+
+    /// Lets the source call what records in the present mode.
+    pub fn connect(&mut self) -> Result {
+        let table = ops::table(self.setup.flags);
+        if ptr::eq(self.connected, table) {
+            return Ok(());
+        }
+        self.disconnect();
+        // SAFETY: the table lives as long as the module, which disconnects before it goes; a command may sleep.
+        let registered = kernel::error::to_result(unsafe { ffi::kutrace_source_connect(table) });
+        if registered == Err(code::ENOEXEC) {
+            pr_err!("built for the hooks of another kernel than this one\n");
+        }
+        registered?;
+        self.connected = table;
+        Ok(())
+    }
+
+    /// Lets it call nothing any more; on return no hook runs.
+    pub fn disconnect(&mut self) {
+        if !self.connected.is_null() {
+            // SAFETY: a command may sleep; on return no hook runs.
+            unsafe { ffi::kutrace_source_disconnect() };
+            self.connected = ptr::null();
+        }
+    }
+
+    /// Starts the trace that was prepared.
+    pub fn start(&mut self) -> Result {
+        if self.state != STATE_EMPTY {
+            return Err(code::EBUSY);
+        }
+        if clock::tsc_unstable() {
+            pr_err!("the TSC is not stable on this machine: times would be wrong\n");
+            return Err(code::EIO);
+        }
+        // What follows patches code, and waits for every CPU to see it.
+        // SAFETY: the lock is held as `State` says.
+        if on_each_cpu::ask(&unsafe { Cpus::hold() }?) == Round::Mute {
+            return Err(on_each_cpu::late());
+        }
+        self.connect()?;
+        // SAFETY: as above; and the hooks are off.
+        unsafe { lifecycle::open_counters(self.setup.flags) }?;
+        // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
+        // switch whose hook was still off would be missing from the trace.
+        // Programs see the trace from here on; what they record before it begins is not part of it.
+        // SAFETY: the control lock is held; a command may sleep.
+        unsafe { ffi::kutrace_programs_open() };
+        // SAFETY: the table is connected and the buffers are reset.
+        let enabled = kernel::error::to_result(unsafe { ffi::kutrace_source_enable() });
+        enabled.inspect_err(|_| {
+            // SAFETY: as above.
+            unsafe { ffi::kutrace_programs_close() };
+            // SAFETY: as above; and the hooks are not on.
+            unsafe { lifecycle::close_counters() };
+        })?;
+        self.state = STATE_TRACING;
+        self.settled = false;
+        // A CPU that comes or goes says so itself, once it is known where each was at the start.
+        // SAFETY: as above.
+        let cpus = unsafe { Cpus::hold() }.inspect_err(|_| self.stop(0))?;
+        // SAFETY: the pool opens next.
+        unsafe { lifecycle::begin(&cpus) };
+        self.start = clock::moment();
+        // SAFETY: the holder of the state holds the lock, or there is no device.
+        unsafe { landmark::put(self.info()) };
+        pool::open();
+        // SAFETY: interrupts are on. Every other CPU takes one, and so begins its first block.
+        unsafe { ffi::kick_all_cpus_sync() };
+        drop(cpus);
+        // SAFETY: the hooks are on, and this one is called with interrupts off.
+        unsafe { ffi::kutrace_source_each_vector(ops::table(self.setup.flags).ops.vector) };
+        // SAFETY: the holder of the state holds the lock, or there is no device; the stop ends it.
+        unsafe { landmark::watch() }.inspect_err(|_| self.stop(0))
+    }
+
+    /// Ends a trace that is running; `note` says why, if that is not by command.
+    pub fn stop(&mut self, note: u32) {
+        if self.state == STATE_TRACING {
+            // The hooks go off one after the other. Recording ends before that, on each CPU at one moment. A CPU that
+            // is offline has ended its block, and begins none where the pool is closed; one that does not get done with
+            // coming or going is not waited for longer.
+            // SAFETY: the lock is held as `State` says; the same below.
+            unsafe { landmark::unwatch() };
+            // SAFETY: as above.
+            let _cpus = unsafe { Cpus::hold() };
+            pool::close();
+            self.stop = clock::moment();
+            // SAFETY: the control lock is held; who stops may sleep.
+            unsafe { ffi::kutrace_programs_close() };
+            self.state = STATE_STOPPED;
+            self.notes |= note;
+            self.look_at_clock();
+            // SAFETY: as above.
+            if unsafe { on_each_cpu::close() } == Round::All {
+                // One that was mute at a snapshot has come back, with all that it recorded.
+                self.notes &= !NOTE_MUTE;
+            } else {
+                self.notes |= NOTE_MUTE;
+                // SAFETY: as above.
+                unsafe { lifecycle::end_for_now(arch::tsc() >> SHIFT) };
+            }
+            // SAFETY: the holder of the state holds the lock, or there is no device.
+            unsafe { landmark::put(self.info()) };
+        }
+        // Where this fails the trace is stopped all the same.
+        let _ = self.settle();
+    }
+
+    /// The open file `file` is closed, by its process or because that is gone.
+    pub fn close(&mut self, file: *const c_void) {
+        let owned = ptr::eq(self.owner, file);
+        if self.release(file) {
+            self.abandon(owned);
+        }
+    }
+
+    /// Ends what the process left that held the recorder. A trace that it `owned` goes with it if that has more memory
+    /// than the recorder otherwise: nobody is there to write it. Another stays until the next start.
+    fn abandon(&mut self, owned: bool) {
+        if self.state == STATE_TRACING {
+            self.stop(0);
+        }
+        if owned && pool::is_enlarged() {
+            // Where a CPU is stuck this fails, and the memory is given back by the next reset.
+            let _ = self.reset(Setup { blocks: 0, ..self.setup });
+        }
+    }
+
+    /// Switches the hooks off and completes every CPU's block, unless that is done; ETIMEDOUT while a CPU that was told
+    /// to end its block has not, or lets no other thread run.
+    fn settle(&mut self) -> Result {
+        if self.settled {
+            return Ok(());
+        }
+        // SAFETY: the lock is held as `State` says.
+        if !on_each_cpu::is_answered() || on_each_cpu::ask(&unsafe { Cpus::hold() }?) == Round::Mute {
+            return Err(on_each_cpu::late());
+        }
+        // This waits for the same, but for ever and with the lock held.
+        on_each_cpu::wait_for_calls_in_haste()?;
+        // SAFETY: a command may sleep; on return no hook runs.
+        unsafe { ffi::kutrace_source_disable() };
+        // SAFETY: the lock is held, and no hook runs; the same below.
+        unsafe { lifecycle::close_counters() };
+        // SAFETY: as above, and every CPU has answered.
+        unsafe { lifecycle::finish(arch::tsc() >> SHIFT) };
+        #[cfg(kutrace_count)]
+        // SAFETY: as above.
+        unsafe {
+            lifecycle::print_counts()
+        };
+        self.settled = true;
+        // SAFETY: as above.
+        unsafe { landmark::sight(self.stop) };
+        Ok(())
+    }
+
+    /// Ends blocks of a stream that began before the counter `before`.
+    pub fn flush(&mut self, before: u64) -> Result {
+        match self.state {
+            // SAFETY: the lock is held as `State` says.
+            STATE_TRACING => unsafe { stream::flush(before) },
+            _ => Err(code::EINVAL),
+        }
+    }
+
+    /// Says how far the blocks are filled; the counter up to which that is all.
+    pub fn look(&mut self) -> Result<u64> {
+        match self.state {
+            // SAFETY: the lock is held as `State` says.
+            STATE_TRACING => unsafe { lifecycle::look() },
+            _ => Err(code::EINVAL),
+        }
+    }
+
+    /// Sees whether the kernel still trusts the TSC.
+    fn look_at_clock(&mut self) {
+        if clock::tsc_unstable() {
+            self.notes |= NOTE_UNSTABLE;
+        }
+    }
+
+    /// Makes what was recorded so far readable; when that was.
+    pub fn snapshot(&mut self) -> Result<Moment> {
+        if self.state != STATE_TRACING || self.setup.flags & WRAP == 0 {
+            return Err(code::EINVAL);
+        }
+        // A CPU that is offline has ended its block.
+        // SAFETY: the lock is held as `State` says.
+        let cpus = unsafe { Cpus::hold() }?;
+        let end = clock::moment();
+        self.look_at_clock();
+        match on_each_cpu::rotate(&cpus) {
+            Round::All => self.notes &= !NOTE_MUTE,
+            Round::Refused => return Err(code::EAGAIN),
+            Round::Mute => {
+                self.notes |= NOTE_MUTE;
+                // SAFETY: as above.
+                unsafe { lifecycle::end_for_now(arch::tsc() >> SHIFT) };
+            }
+        }
+        match on_each_cpu::wait_for_claims() {
+            true => Ok(end),
+            false => Err(on_each_cpu::late()),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What TASK records and block headers say of threads: name, process, control group, and the system call that each is
+//! in, which the thread's own entries know better.
+
+use kutrace_format::abi::event::{self, TaskState};
+use kutrace_format::capability::Capability;
+
+use super::{until_nul, Call, Decoder, Item, ThreadWords, EXECS, EXITS};
+use crate::event::names::{clean, Names};
+use crate::event::number;
+use crate::id::Pid;
+use crate::time::Time;
+
+impl Decoder<'_> {
+    pub(super) fn task(&mut self, cpu: usize, ts: Time, (pid, tgid, state, comm): ThreadWords, names: &mut Names) {
+        let pid = Pid::new(pid);
+        let task = self.tasks.find(pid, names);
+        self.rename(task, ts, comm, names);
+        self.process(task, ts, Pid::new(tgid), names);
+        let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
+        // A thread that is not the first of its program loads another: then it is the first, under that one's number.
+        let becomes = task != self.cpus[cpu].task && !self.runs_next(cpu, pid);
+        if becomes && is_exec(self.open_call(cpu)) && is_exec(state.open_call()) {
+            self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
+            self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
+            self.switch(cpu, ts, pid, Time::UNIT, names);
+        }
+        self.group(task, ts, state, names);
+        self.inside(cpu, task, ts, state, names);
+    }
+
+    /// Whether a record is of the thread that runs next: in the scheduler, or where that is not seen, right before its
+    /// switch.
+    fn runs_next(&self, cpu: usize, pid: Pid) -> bool {
+        if !self.unseen.has(Capability::Scheduler) {
+            return self.cpus[cpu].scheduling;
+        }
+        let following = self.merge.following(cpu).map(|timed| timed.item);
+        matches!(following, Some(Item::Entry(event::SWITCH, words, _)) if words == pid.number().to_le_bytes())
+    }
+
+    /// Passes on that a thread is one of the kernel, or that the next with its number is none.
+    fn of_kernel(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
+        if self.tasks.set_kernel(task, state.is_kernel()) {
+            let name = names.id(if state.is_kernel() { "kernel" } else { "program" });
+            let arg = self.tasks.get(task).pid.number();
+            self.tell(ts, number::KERNEL_THREAD, arg, name);
+        }
+    }
+
+    /// Takes which control group a thread is in.
+    fn group(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
+        if self.tasks.set_group(task, state.group()) {
+            let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&state.group().to_string()));
+            self.tell(ts, number::GROUP, arg, name);
+        }
+    }
+
+    /// Takes which process a thread belongs to.
+    fn process(&mut self, task: usize, ts: Time, process: Pid, names: &mut Names) {
+        if self.tasks.set_process(task, process) {
+            let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&process.to_string()));
+            self.tell(ts, number::PROCESS, arg, name);
+        }
+    }
+
+    fn rename(&mut self, task: usize, ts: Time, comm: &[u8], names: &mut Names) {
+        if self.tasks.rename(task, &clean(until_nul(comm)), names) {
+            let (arg, name) = (self.tasks.get(task).pid.number(), self.tasks.get(task).comm);
+            self.tell(ts, number::PID_NAME, arg, name);
+        }
+    }
+
+    /// Takes what a record says about the system call a thread is in, and passes on what its own entries did not say.
+    ///
+    /// The record is what the thread last entered the kernel for, so it may speak of a call that has returned: the
+    /// thread's own entries know better. But if they left it in another call, it has made calls on a CPU that recorded
+    /// none of them; and of a thread that was exiting the record speaks of another with the same pid.
+    fn inside(&mut self, cpu: usize, task: usize, ts: Time, state: TaskState, names: &mut Names) {
+        self.of_kernel(task, ts, state, names);
+        let known = match self.known_call(task) {
+            Call::In(nr) if EXITS.contains(&nr) => Call::Unknown,
+            Call::In(nr) if state.open_call().is_some_and(|told| told != nr) => Call::Unknown,
+            known => known,
+        };
+        self.tasks.set_call(task, known, self.seen(cpu));
+        let (Call::Unknown, Some(nr)) = (known, state.open_call()) else { return };
+        self.tasks.set_call(task, Call::In(nr), self.seen(cpu));
+        self.tell_call(task, ts, nr, names);
+    }
+
+    fn tell_call(&mut self, task: usize, ts: Time, nr: u16, names: &mut Names) {
+        let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
+        let name = names.id(&format!("{nr}/{}", names.text(called)));
+        let arg = self.tasks.get(task).pid.number();
+        self.tell(ts, number::OPEN_CALL, arg, name);
+    }
+
+    pub(super) fn open_call(&self, cpu: usize) -> Option<u16> {
+        match self.known_call(self.cpus[cpu].task) {
+            Call::In(nr) => Some(nr),
+            Call::Out | Call::Unknown => None,
+        }
+    }
+
+    pub(super) fn known_call(&self, task: usize) -> Call {
+        self.tasks.call(task, |cpu| self.cpus[cpu].gaps)
+    }
+
+    pub(super) fn begin(&mut self, cpu: usize, at: u64, (pid, tgid, state, comm): ThreadWords, names: &mut Names) {
+        let (ts, pid) = (self.clock.units(at), Pid::new(pid));
+        let task = self.tasks.find(pid, names);
+        self.rename(task, ts, comm, names);
+        self.process(task, ts, Pid::new(tgid), names);
+        self.group(task, ts, state, names);
+        let adrift = std::mem::take(&mut self.cpus[cpu].adrift);
+        self.cpus[cpu].begun = true;
+        if !adrift && pid == self.cpus[cpu].pid {
+            return;
+        }
+        self.counts.disagreements += u64::from(!adrift);
+        self.switch(cpu, ts, pid, Time::UNIT, names);
+        let known = self.known_call(task);
+        self.inside(cpu, task, ts, state, names);
+        // A call that was known is told again: whoever reads lines forgets at a gap what the thread was in.
+        if let (Call::In(nr), true) = (known, state.open_call().is_some_and(|told| known == Call::In(told))) {
+            self.tell_call(task, ts, nr, names);
+        }
+    }
+}

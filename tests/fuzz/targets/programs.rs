@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What a program wrote into its own memory.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(init: kutrace_fuzz::seed("programs"), |input: &[u8]| kutrace_fuzz::run("programs", input));
