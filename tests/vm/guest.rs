@@ -2,16 +2,16 @@
 //! Running a script in the virtual machine, through `cargo xtask vm` as a user does.
 
 use std::env;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use crate::slots::{self, Slots};
 
 /// A guest whose CPU 1 a test may keep busy with stick.ko, since nothing else needs it: no device, no worker of the kernel. An
 /// interrupt whose affinity is written while the kernel runs moves only when it comes the next time.
@@ -23,8 +23,18 @@ pub const STUCK: [&str; 5] = [
     "rcupdate.rcu_cpu_stall_suppress=1 irqaffinity=0 isolcpus=domain,managed_irq,1 nowatchdog",
 ];
 
-/// Whether tests take their long form: `cargo xtask soak`.
+/// Whether tests take their longest form: `cargo xtask soak`.
 pub const SOAK: bool = cfg!(feature = "soak");
+
+/// How much of something a test does: in the gate (`cargo xtask test`), in `cargo xtask night`, in `cargo xtask soak`.
+#[expect(dead_code, reason = "the tests come to it one after the other")]
+pub const fn by_form<T: Copy>(gate: T, night: T, soak: T) -> T {
+    match (SOAK, cfg!(feature = "night")) {
+        (true, _) => soak,
+        (_, true) => night,
+        _ => gate,
+    }
+}
 
 /// A script ends at the first command that fails, and says which.
 const STRICT: &str = r#"set -e
@@ -34,7 +44,7 @@ trap 'echo "job.sh: line $LINENO: $BASH_COMMAND" >&2' ERR
 /// What a script left.
 pub struct Run {
     /// The folder that was /mnt/share.
-    pub share: TempDir,
+    pub share: Share,
     /// Its exit status.
     pub status: i32,
     /// Its standard output.
@@ -62,6 +72,40 @@ impl Run {
     }
 }
 
+/// The folder of a guest's results, which goes with its test. When that fails it stays, with the kernel's messages beside
+/// it, in the folder that `KUTRACE_FAILED` names.
+pub struct Share {
+    above: TempDir,
+}
+
+impl Share {
+    fn new() -> Share {
+        let share = Share { above: tempfile::tempdir().unwrap() };
+        fs::create_dir(share.path()).unwrap();
+        share
+    }
+
+    /// Where it is on the host.
+    pub fn path(&self) -> PathBuf {
+        self.above.path().join("share")
+    }
+
+    fn console(&self) -> PathBuf {
+        self.above.path().join("console")
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let Some(failed) = env::var_os("KUTRACE_FAILED").filter(|_| thread::panicking()) else { return };
+        // A test may have several guests.
+        let free = (1..).map(|n| Path::new(&failed).join(format!("guest-{n}"))).find(|path| !path.exists());
+        let kept = free.expect("numbers do not end");
+        let copied = Command::new("cp").arg("-a").arg(self.above.path()).arg(&kept).status();
+        eprintln!("kept: {} ({})", kept.display(), copied.map_or_else(|error| error.to_string(), |s| s.to_string()));
+    }
+}
+
 /// The folder of this tier: scripts and small programs for the guest.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("vm")
@@ -70,23 +114,34 @@ pub fn folder() -> PathBuf {
 /// The kernel of the tests that name none, if not the usual one.
 pub const KERNEL: &str = "KUTRACE_VM_KERNEL";
 
-/// Held while guests run: those of one test at a time, since a guest has as many CPUs as it asks for, and times mean
-/// something. What a test does with what its guest has left goes on beside the next one's.
-static TURN: Mutex<()> = Mutex::new(());
-
 /// Waits until no other test has guests; none has until this is dropped.
-pub fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn turn() -> Slots {
+    slots::all()
 }
 
-/// Runs `script` with bash in the guest; `options` go to `xtask vm`. $VM is this folder, $SHARE the share.
+/// Waits for what a guest with these options takes of the host.
+fn turn_for(options: &[&str]) -> Slots {
+    let has = |word: &str| options.iter().any(|option| option.starts_with(word));
+    let is_stock = match options.iter().position(|option| *option == "--kernel") {
+        Some(at) => options[at + 1].starts_with("stock"),
+        None => env::var(KERNEL).is_ok_and(|kernel| kernel.starts_with("stock")),
+    };
+    // QEMU executes such a guest's CPUs in turn, by one thread.
+    match is_stock || has("--paced") || has("--icount") {
+        true => slots::one(),
+        false => slots::all(),
+    }
+}
+
+/// Runs `script` with bash in the guest; `options` go to `xtask vm`. $VM is this folder, $BIN has its programs, $SHARE is
+/// the share.
 pub fn run(options: &[&str], script: &str) -> Run {
     run_beside(options, script, |_, _| ())
 }
 
 /// As [`run`], while `beside` runs on the host; it is given the share, and told when the guest's time is over.
 pub fn run_beside(options: &[&str], script: &str, beside: impl FnOnce(&Path, &AtomicBool) + Send) -> Run {
-    let _turn = turn();
+    let _turn = turn_for(options);
     run_at_once(options, script, beside)
 }
 
@@ -103,24 +158,23 @@ pub fn run_with(
     beside: impl FnOnce(&Path, &AtomicBool) + Send,
 ) -> Run {
     let xtask = env::var_os("KUTRACE_XTASK").expect("KUTRACE_XTASK: run this tier by `cargo xtask test`");
-    let share = tempfile::tempdir().unwrap();
-    let head = format!("{STRICT}VM='{}'\nSHARE=/mnt/share\n", folder().display());
+    let share = Share::new();
+    let head = format!("{STRICT}VM='{}'\nBIN='{}'\nSHARE=/mnt/share\n", folder().display(), PROGRAMS.display());
     fs::write(share.path().join("job.sh"), head + script).unwrap();
     let mut command = Command::new(xtask);
     command.envs(variables.iter().copied()).arg("vm").args(options);
     if let Some(kernel) = env::var_os(KERNEL).filter(|_| !options.contains(&"--kernel")) {
         command.arg("--kernel").arg(kernel);
     }
+    command.arg("--console").arg(share.console());
     command.arg("--share").arg(share.path()).args(["--", "bash", "/mnt/share/job.sh"]);
     let over = AtomicBool::new(false);
-    let began = Instant::now();
     let output = thread::scope(|scope| {
-        scope.spawn(|| beside(share.path(), &over));
+        scope.spawn(|| beside(&share.path(), &over));
         let output = command.output();
         over.store(true, Relaxed);
         output.unwrap()
     });
-    note_time(began.elapsed());
     Run {
         share,
         status: output.status.code().unwrap_or(-1),
@@ -129,13 +183,19 @@ pub fn run_with(
     }
 }
 
-/// Notes how long a guest of this test was there, in the file that `KUTRACE_TIMES` names: `cargo xtask test` lists them.
-fn note_time(took: Duration) {
-    let Some(path) = env::var_os("KUTRACE_TIMES") else { return };
-    let line = format!("{:.1} {}\n", took.as_secs_f64(), thread::current().name().unwrap_or_default());
-    let file = File::options().create(true).append(true).open(path);
-    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("KUTRACE_TIMES");
-}
+/// The folder of the programs that guests run, compiled on the host from those of this one.
+static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let programs = target.join("vm-programs");
+    // Several processes of tests may want them at once.
+    let mut make = Command::new("flock");
+    make.arg(target).args(["make", "--silent", "--directory"]).arg(folder());
+    make.arg(format!("O={}", programs.display()));
+    make.arg(format!("TOOLS={}", target.with_file_name("tools").join("release").display()));
+    let made = make.output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    programs
+});
 
 /// As [`run`], and the script must succeed.
 pub fn succeed(options: &[&str], script: &str) -> Run {

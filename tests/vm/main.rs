@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! VM tier: what must hold of traces recorded by the module in a patched kernel. Run by `cargo xtask test`.
 
+mod slots;
 mod guest;
 mod trace;
 mod blocks;

@@ -11,8 +11,9 @@ use std::thread;
 use kutrace_format::file::FLAG_WRAPPED;
 use kutrace_tests::check::Texts;
 use kutrace_tests::cut::{self, Part};
+use kutrace_tests::number::on_cpu;
 use kutrace_tests::reader;
-use postprocess::event::number::{SWITCH, USER};
+use postprocess::event::number::{STALLED, SWITCH, USER};
 use postprocess::event::{Event, Events};
 use postprocess::id::Pid;
 use postprocess::span::check;
@@ -26,6 +27,8 @@ use crate::guest;
 const ASKED: usize = if guest::SOAK { 1_000_000 } else { PART };
 /// Entries of such a part.
 const PART: usize = 300_000;
+/// Percent of a CPU's time in which it may have stood still.
+const STILL: i64 = 10;
 /// A folder to keep traces in, or what was asked of them, of which something is said that did not happen.
 const KEEP: &str = "KUTRACE_KEEP";
 
@@ -103,6 +106,25 @@ impl Recording {
         // The hooks go on one after the other: a CPU may be found inside an interrupt whose start was not recorded.
         let cpus = self.events.meta.intervals.len() as u64;
         assert!(self.tally.repairs <= 3 * cpus, "{:?}", self.tally);
+        self
+    }
+
+    /// The recording, on whose times a test may rely: no CPU stood still for long because the host had taken it. If one did,
+    /// the test cannot tell, and says so; `cargo xtask test` repeats it once.
+    ///
+    /// Counts, losses and what the checkers ask do not depend on it: a test asks for those first.
+    #[expect(dead_code, reason = "the tests come to it one after the other")]
+    pub fn steady(self) -> Recording {
+        for interval in &self.events.meta.intervals {
+            let on_cpu = |s: &&Span| s.cpu == on_cpu(interval.cpu.index()) && s.event() as u32 == STALLED;
+            let still: i64 = self.spans.spans.iter().filter(on_cpu).map(|s| s.dur.0).sum();
+            let percent = 100 * still / (interval.to.0 - interval.from.0).max(1);
+            assert!(
+                percent <= STILL,
+                "inconclusive: CPU {} stood still for {percent} % of the trace",
+                interval.cpu.index()
+            );
+        }
         self
     }
 

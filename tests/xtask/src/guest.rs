@@ -39,6 +39,8 @@ pub struct Guest {
     pub acpi_table: Option<PathBuf>,
     /// A socket for QEMU's monitor.
     pub monitor: Option<PathBuf>,
+    /// A file for the kernel's messages.
+    pub console: Option<PathBuf>,
     /// Where its memory goes if its kernel panics.
     pub dump: Vec<PathBuf>,
     /// Whether memory is kept free for a kernel that runs when its own panics: image and initramfs are in `second` of the
@@ -62,7 +64,7 @@ pub struct Guest {
     pub variables: Vec<(&'static str, OsString)>,
     /// CMD and its arguments.
     pub command: Vec<OsString>,
-    /// From the machine's start to CMD's end.
+    /// CPU time of the host from the machine's start to CMD's end.
     pub timeout: Duration,
 }
 

@@ -304,13 +304,6 @@ impl Kernel {
     }
 }
 
-/// Whether a kernel of this variant has been built here, of these inputs or of others: then only what has changed is
-/// compiled.
-pub fn was_built(variant: Variant) -> Result<bool> {
-    let home = Build { series: Series::USUAL, variant }.home()?;
-    Ok(std::env::var_os(OVERRIDE).is_some() || fs::exists(home.join(BUILT))?)
-}
-
 /// The files of a folder whose names end in `suffix`, in the order of their names.
 pub fn files_in(dir: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(dir).with_context(|| format!("{}", dir.display()))?;

@@ -51,8 +51,10 @@ enum Task {
     },
     /// Run CMD as root in the VM and exit with its status
     Vm(vm::VmArgs),
-    /// Run every tier of tests: host, golden, VM, browser
-    Test,
+    /// Run every tier of tests, the gate of every change
+    Test(test::TestArgs),
+    /// Run every tier in its long form, with other seeds and on other kernels
+    Night,
     /// Run the long form of the recorder's tests in the VM, also on other kernels, and every mutant: hours
     Soak,
     /// Remove one hook or one line of the recorder at a time: a test must fail for each
@@ -99,7 +101,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Demo { kernel, command } => demo::run(kernel, &command).map(|()| 0),
         Task::Vm(args) => vm::run(&args),
-        Task::Test => test::run(),
+        Task::Test(args) => test::run(&args),
+        Task::Night => test::night(),
         Task::Soak => test::soak(),
         Task::Mutants(args) => mutants::run(&args),
         Task::Patches(Patches::Check { from, series }) => check::run(series, from).map(|()| 0),

@@ -13,9 +13,10 @@ mod table;
 mod verdict;
 
 use std::io::{stdout, Write};
+use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{bail, Context, Result};
 use clap::Args;
 use kutrace_cli::signal::SignalGuard;
 
@@ -23,7 +24,7 @@ use crate::progress::minutes;
 use table::Claims;
 pub use table::{Entry, Kind};
 pub use verdict::asked;
-use verdict::{Runs, Verdict};
+use verdict::{Outcome, Runs, Verdict};
 
 #[derive(Args, Default)]
 pub struct MutantsArgs {
@@ -78,6 +79,23 @@ pub fn run(args: &MutantsArgs) -> Result<u8> {
         left.iter().try_for_each(|name| writeln!(out, "left: {name}"))?;
     }
     Ok(u8::from(!left.is_empty()))
+}
+
+/// Fails unless a test fails with the mutant whose line has `expression`; `program` is that of the VM's tests, which are
+/// known to pass without it.
+pub fn canary(program: &Path, kind: Kind, expression: &str) -> Result<()> {
+    let entries = table::read(kind)?;
+    let mutant = entries.iter().find(|entry| entry.what.contains(expression));
+    let mutant = mutant.with_context(|| format!("{}: no {expression}", kind.file()))?;
+    let Claims::Tests(tests) = &mutant.claims else { bail!("{}: no test claims {expression}", kind.file()) };
+    for test in tests {
+        match verdict::in_guest(program, test, kind, mutant.number)? {
+            Outcome::Failed(_) => return Ok(()),
+            Outcome::Passed => {}
+            Outcome::Broke(why) => bail!("{test}: {why}"),
+        }
+    }
+    bail!("SURVIVED: {}", tests.join(" "))
 }
 
 impl MutantsArgs {

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+/// Bytes kept for a file.
+const ALL: usize = 16 << 20;
 /// Lines kept for showing.
 const TAIL: usize = 40;
 /// A WARNING's call trace follows within this many lines.
@@ -13,6 +15,7 @@ const FATAL: &[&str] = &["Kernel panic", "BUG: ", "Oops", "general protection fa
 /// What a console has shown so far.
 #[derive(Default)]
 pub struct Console {
+    all: String,
     tail: VecDeque<String>,
     failure: Option<Failure>,
     /// A WARNING whose call trace has not come yet, and the lines since.
@@ -41,6 +44,10 @@ impl Console {
     /// Takes the next line of the console.
     pub fn push(&mut self, line: &str) {
         let line = line.trim_end_matches('\r');
+        if self.all.len() < ALL {
+            self.all.push_str(line);
+            self.all.push('\n');
+        }
         if self.tail.len() == TAIL && !self.has_died() {
             self.tail.pop_front();
         }
@@ -49,6 +56,11 @@ impl Console {
             self.tail.push_back(line.to_owned());
         }
         self.judge(line);
+    }
+
+    /// The lines since the beginning, up to a bound.
+    pub fn all(&self) -> &str {
+        &self.all
     }
 
     /// What has gone wrong so far.

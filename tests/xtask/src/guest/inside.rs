@@ -39,6 +39,7 @@ pub fn guest(
         append: format!("loglevel=4 {append}"),
         acpi_table: None,
         monitor: None,
+        console: None,
         dump: Vec::new(),
         second: false,
         reboot: false,

@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::pipe::pipe;
@@ -94,6 +95,15 @@ impl Machine {
     /// Writes the machine's memory, where that is wanted; it stands still meanwhile.
     pub fn dump(&self) -> Result<()> {
         self.dump.as_ref().map_or(Ok(()), Dump::write)
+    }
+
+    /// CPU time of the host that the machine has taken so far.
+    pub fn took(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.qemu.id())).unwrap_or_default();
+        // The name in parentheses may have spaces; twelve fields are between it and the two times.
+        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
     /// Whether the machine has ended by itself.

@@ -2,7 +2,7 @@
 //! Watches a machine from boot to outcome: passes CMD's output on, and ends the machine when CMD, the guest, the time
 //! limit or the user says so. No path leaves this file with a machine still running.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -24,6 +24,8 @@ use crate::progress::minutes;
 const BOOT: Duration = Duration::from_secs(300);
 /// How long a dying guest may go on talking: a trace is worth having.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+/// A guest that waits for the host takes longer than its CPU time, but not as many times as this.
+const WALL: u32 = 3;
 /// Between two looks at the things that send no event.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -32,6 +34,9 @@ pub fn run(guest: &Guest) -> Result<u8> {
     let mut watch = Watch::start(guest, Errand::Command)?;
     let result = watch.until_end(guest.timeout);
     let result = watch.close(result);
+    if let Some(path) = &guest.console {
+        fs::write(path, watch.console.all()).with_context(|| format!("vm: console: {}", path.display()))?;
+    }
     if result.is_err() && !watch.guard.is_requested() {
         watch.console.tail().for_each(|line| eprintln!("console | {line}"));
     }
@@ -96,7 +101,7 @@ impl Watch {
                 Ok(Event::Report(line)) => match Report::parse(&line)? {
                     Report::Ready => started = true,
                     Report::Failed(what) => bail!("vm: guest: {what}"),
-                    Report::Exited { status, out, err } => return self.drained(status, out, err, start + limit),
+                    Report::Exited { status, out, err } => return self.drained(status, out, err, start + limit * WALL),
                 },
                 Ok(event) => self.note(event),
                 // Every reader is at its end: so is the machine.
@@ -113,8 +118,8 @@ impl Watch {
             if self.guard.is_requested() {
                 bail!("vm: interrupted");
             }
-            if start.elapsed() > limit {
-                bail!("vm: timed out after {}", minutes(limit));
+            if start.elapsed() > limit && self.machine.took() > limit || start.elapsed() > limit * WALL {
+                bail!("vm: timed out after {}, {} of CPU time", minutes(start.elapsed()), minutes(self.machine.took()));
             }
             if !started && start.elapsed() > BOOT {
                 bail!("vm: guest: no sign of life after {}", minutes(BOOT));

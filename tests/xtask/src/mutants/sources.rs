@@ -46,6 +46,10 @@ mod tests {
                 let (module, name) = test.rsplit_once("::").unwrap();
                 let text = read(&format!("tests/vm/{}.rs", module.replace("::", "/")));
                 assert!(text.contains(&format!("#[test]\nfn {name}()")), "{test}");
+                assert!(
+                    !text.contains(&format!("#[cfg(feature = \"night\")]\n#[test]\nfn {name}()")),
+                    "{test}: not in the gate"
+                );
             }
         }
     }

@@ -94,7 +94,7 @@ impl Runs {
 }
 
 /// Runs a test of the VM's with a hook left out, or with another module.
-fn in_guest(program: &Path, test: &str, kind: Kind, number: usize) -> Result<Outcome> {
+pub fn in_guest(program: &Path, test: &str, kind: Kind, number: usize) -> Result<Outcome> {
     let folder = place::made(place::target().join("mutants"))?;
     let broken = folder.join("broken");
     if broken.exists() {

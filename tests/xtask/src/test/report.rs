@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What came of the tests: a line for each as it ends, what failed with all that it left, and the closing lines.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::lane::Log;
+use super::plan::{Form, Task, Tier, What};
+use crate::place;
+use crate::progress::minutes;
+
+/// How a test says that it cannot tell.
+const INCONCLUSIVE: &str = "inconclusive: ";
+/// Lines shown of a test that failed; all of them are kept.
+const SHOWN: usize = 60;
+
+/// What became of a test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Passed,
+    Failed,
+}
+
+/// What is known so far; lanes share it.
+pub struct Report {
+    /// The file in which tests note what they skip.
+    skipped: PathBuf,
+    /// How long each test took in the last run.
+    times: BTreeMap<String, f64>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    passed: usize,
+    failed: Vec<(Tier, String)>,
+    steps_failed: Vec<String>,
+    inconclusive: Vec<Task>,
+    /// How many were repeated.
+    repeated: usize,
+    /// Seconds of each tier's tests, of which two may run at a time.
+    tiers: BTreeMap<Tier, f64>,
+    times: BTreeMap<String, f64>,
+}
+
+impl Report {
+    /// A new one; what the last run has left of tests that failed goes.
+    pub fn new(skipped: PathBuf) -> Result<Report> {
+        let times = fs::read_to_string(times_file()).unwrap_or_default();
+        let time =
+            |line: &str| line.split_once(' ').and_then(|(took, name)| Some((name.to_owned(), took.parse().ok()?)));
+        Ok(Report { skipped, times: times.lines().filter_map(time).collect(), state: Mutex::default() })
+    }
+
+    /// How long each test took in the last run.
+    pub fn times(&self) -> &BTreeMap<String, f64> {
+        &self.times
+    }
+
+    /// The folder for what a task leaves when it fails.
+    pub fn folder(&self, task: &Task) -> PathBuf {
+        failed_folder().join(format!("{}-{}", task.tier.name(), task.name().replace("::", "-")))
+    }
+
+    /// Something that is not a test has ended.
+    pub fn step(&self, name: &str, result: Result<(), String>, took: Duration) {
+        let mut state = self.state();
+        match result {
+            Ok(()) => {
+                state.passed += 1;
+                say(&format!("{name} ... ok ({})", minutes(took)));
+            }
+            Err(said) => {
+                state.steps_failed.push(name.to_owned());
+                say(&format!("{name} ... FAILED ({})\n{said}", minutes(took)));
+            }
+        }
+    }
+
+    /// A test of a program that has several has ended.
+    pub fn test(&self, task: &Task, name: &str, verdict: Verdict, took: Duration) {
+        self.state().note(task.tier, name, verdict, took);
+    }
+
+    /// A task has ended; `log` is all that it said.
+    pub fn ended(&self, task: &Task, verdict: Verdict, took: Duration, log: &Log) -> Result<()> {
+        let mut state = self.state();
+        let name = task.name();
+        let is_whole = matches!(task.what, What::Program { .. });
+        if verdict == Verdict::Passed {
+            if !is_whole {
+                state.note(task.tier, &name, verdict, took);
+            }
+            return Ok(());
+        }
+        let doubt = log.text.lines().find(|line| line.starts_with(INCONCLUSIVE)).filter(|_| !task.is_second);
+        if let Some(doubt) = doubt {
+            say(&format!("test {} {name} ... {doubt} ({})", task.tier.name(), minutes(took)));
+            state.repeated += 1;
+            state.inconclusive.push(Task { is_second: true, ..task.clone() });
+            return Ok(());
+        }
+        if !is_whole {
+            state.note(task.tier, &name, verdict, took);
+        } else if !state.failed.iter().any(|(tier, _)| *tier == task.tier) {
+            // It died without a word about a test.
+            state.failed.push((task.tier, name.clone()));
+        }
+        let folder = place::made(self.folder(task))?;
+        fs::write(folder.join("output"), &log.text).with_context(|| folder.display().to_string())?;
+        say(&format!(
+            "{}\nkept:   {}\nrepeat: cargo xtask test {} {name}",
+            shown(&log.text),
+            folder.display(),
+            task.tier.name()
+        ));
+        Ok(())
+    }
+
+    /// The tasks that could not tell, each once.
+    pub fn take_inconclusive(&self) -> Vec<Task> {
+        std::mem::take(&mut self.state().inconclusive)
+    }
+
+    /// Prints the closing lines, and notes what the next run wants to know; the status is 1 if anything failed.
+    pub fn end(self, command: &str, form: Form, took: Duration) -> Result<u8> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut times = self.times;
+        times.extend(state.times);
+        if form == Form::Gate {
+            let lines: String = times.iter().map(|(name, took)| format!("{took:.1} {name}\n")).collect();
+            fs::write(times_file(), lines).context("times")?;
+        }
+        let failed: String = state.failed.iter().map(|(tier, name)| format!("{} {name}\n", tier.name())).collect();
+        fs::write(place::made(failed_folder())?.join("list"), &failed).context("failed")?;
+
+        let skipped = fs::read_to_string(&self.skipped).with_context(|| self.skipped.display().to_string())?;
+        print!("{skipped}");
+        for (tier, seconds) in &state.tiers {
+            say(&format!("{}: {} of tests", tier.name(), minutes(Duration::from_secs_f64(*seconds))));
+        }
+        state.steps_failed.iter().for_each(|step| say(&format!("FAILED: {step}")));
+        state.failed.iter().for_each(|(tier, name)| say(&format!("FAILED: {} {name}", tier.name())));
+        if !failed.is_empty() {
+            say("repeat: cargo xtask test --failed");
+        }
+        let failures = state.failed.len() + state.steps_failed.len();
+        say(&format!("xtask {command}: {} in all, {} inconclusive and repeated", minutes(took), state.repeated));
+        say(&format!("{command}: {} passed, {failures} failed, {} skipped", state.passed, skipped.lines().count()));
+        Ok(u8::from(failures > 0))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note(&mut self, tier: Tier, name: &str, verdict: Verdict, took: Duration) {
+        let said = match verdict {
+            Verdict::Passed => {
+                self.passed += 1;
+                "ok"
+            }
+            Verdict::Failed => {
+                self.failed.push((tier, name.to_owned()));
+                "FAILED"
+            }
+        };
+        *self.tiers.entry(tier).or_default() += took.as_secs_f64();
+        self.times.insert(name.to_owned(), took.as_secs_f64());
+        say(&format!("test {} {name} ... {said} ({})", tier.name(), minutes(took)));
+    }
+}
+
+/// What failed in the last run, by tier.
+pub fn failed_last() -> Result<Vec<(Tier, Vec<String>)>> {
+    let list = failed_folder().join("list");
+    let text = fs::read_to_string(&list).with_context(|| format!("{}: no run before", list.display()))?;
+    let mut tiers: BTreeMap<Tier, Vec<String>> = BTreeMap::new();
+    for (tier, name) in text.lines().filter_map(|line| line.split_once(' ')) {
+        tiers
+            .entry(Tier::parse(tier).with_context(|| format!("{}: {tier}", list.display()))?)
+            .or_default()
+            .push(name.to_owned());
+    }
+    Ok(tiers.into_iter().collect())
+}
+
+/// Where what failed is kept.
+fn failed_folder() -> PathBuf {
+    place::target().join("failed")
+}
+
+fn times_file() -> PathBuf {
+    place::target().join("times")
+}
+
+/// The part of a program's output that says why it failed.
+fn shown(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let says_why = |line: &&str| line.contains("panicked at ") || *line == "failures:";
+    let from = lines.iter().position(says_why).unwrap_or(lines.len().saturating_sub(SHOWN));
+    let mut shown: String = lines[from..].iter().take(SHOWN).map(|line| format!("  | {line}\n")).collect();
+    if lines.len() - from > SHOWN {
+        shown += &format!("  | ... {} more lines\n", lines.len() - from - SHOWN);
+    }
+    shown
+}
+
+fn say(line: &str) {
+    // Nobody who reads it is a reason to stop.
+    let _ = writeln!(std::io::stdout().lock(), "{}", line.trim_end());
+}
