@@ -35,7 +35,7 @@ pub fn run(series: Series, from: usize) -> Result<()> {
         check_style(&tree, patch, &home.join("style.log"))?;
     }
 
-    let config = dir.join("check.config");
+    let config = config::fragment("check");
     let mut without = Vec::new();
     let mut with = Vec::new();
     for compiler in [Compiler::Clang, Compiler::Gcc] {
@@ -43,7 +43,7 @@ pub fn run(series: Series, from: usize) -> Result<()> {
         build.configure(&tree)?;
         build.make("no patch")?;
         without.push((functions(&build.image())?, build));
-        with.push(Build::new(compiler, "with", &home, vec![config.clone(), dir.join("kutrace.config")])?);
+        with.push(Build::new(compiler, "with", &home, vec![config.clone(), config::fragment("kutrace")])?);
     }
     for count in from..=patches.len() {
         source::apply(&tree, &patches[..count])?;

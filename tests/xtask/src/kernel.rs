@@ -216,7 +216,7 @@ impl Kernel {
         // What the guest needs to run at all comes first.
         let mut patches = files_in(&dir.join("vm"), ".patch")?;
         patches.extend(files_in(&dir, ".patch")?);
-        let fragments: Vec<_> = variant.fragments().iter().map(|name| dir.join(format!("{name}.config"))).collect();
+        let fragments: Vec<_> = variant.fragments().iter().map(|name| config::fragment(name)).collect();
         let given = std::env::var_os(OVERRIDE).map(PathBuf::from);
         let mut key = Key::default();
         key.add("recipe", RECIPE);

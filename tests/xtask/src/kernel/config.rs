@@ -7,8 +7,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
 
+use crate::place;
 use crate::progress;
 use crate::toolchain::Toolchain;
+
+/// The fragment of this name, the same for every series.
+pub fn fragment(name: &str) -> PathBuf {
+    place::checkout().join("patches/config").join(format!("{name}.config"))
+}
 
 /// Configures `tree` with `fragments`, of which a later one has the last word; an option that Kconfig dropped is an
 /// error.

@@ -41,7 +41,7 @@ impl Series {
         }
     }
 
-    /// The folder with its patches and configurations.
+    /// The folder with its patches.
     pub fn patches(self) -> PathBuf {
         place::checkout().join("patches").join(self.name())
     }
