@@ -8,10 +8,7 @@ use crate::guest;
 use crate::trace::Recording;
 
 /// For how long, on which kernel, and at most.
-const LONG: (u32, &[&str]) = match guest::SOAK {
-    true => (3600, &["--kernel", "debug", "--timeout", "7200"]),
-    false => (1, &["--timeout", "600"]),
-};
+const LONG: (u32, &[&str]) = guest::by_form((1, &[]), (1, &[]), (3600, &["--kernel", "debug", "--timeout", "7200"]));
 
 #[test]
 fn streams_triggers_and_snapshots_follow_each_other_without_a_loss_unseen() {

@@ -7,7 +7,7 @@ use crate::blocks::Blocks;
 use crate::guest::{self, Run};
 
 /// Seconds of load under each recorder.
-const SECONDS: u32 = if guest::SOAK { 60 } else { 5 };
+const SECONDS: u32 = guest::by_form(2, 5, 60);
 
 /// What the module printed at the stop; events of all CPUs.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Counts {
     }
 }
 
-/// Traces page faults, signals, timers, switches, pipes and forks on four CPUs with a pool of `megabytes`, and checks
+/// Traces page faults, signals, timers, switches, pipes and forks on two CPUs with a pool of `megabytes`, and checks
 /// what holds in every mode. `status` is what `kutrace_control stop` ends with.
 fn conserved(megabytes: u32, mode: &str, status: i32) -> Counts {
     let script = format!(
@@ -46,7 +46,7 @@ fn conserved(megabytes: u32, mode: &str, status: i32) -> Counts {
         exit $status
         "#
     );
-    let run = guest::run(&["--no-load", "--count", "--mem", "4096"], &script);
+    let run = guest::run(&["--no-load", "--count", "--cpus", "2", "--mem", "4096"], &script);
     assert_eq!(run.status, status, "stdout:\n{}\nstderr:\n{}", run.out, run.err);
     let counts = Counts::of(&run);
     eprintln!("conservation, {mode} {megabytes} MB: {counts:?}");
@@ -72,7 +72,7 @@ fn conserved(megabytes: u32, mode: &str, status: i32) -> Counts {
 
 #[test]
 fn with_room_for_all_nothing_is_lost() {
-    let counts = conserved(1536, "go", 0);
+    let counts = conserved(guest::by_form(768, 1536, 1536), "go", 0);
     assert_eq!((counts.lost, counts.overwritten), (0, 0));
 }
 

@@ -6,16 +6,19 @@ use std::collections::BTreeSet;
 use postprocess::event::number::{MARK_A, PROGRAM_MARK};
 
 use crate::guest;
-use crate::programs::BUILD;
+use crate::marks::TAKE;
 use crate::trace::Recording;
 
+/// Of the night: what containers are made of is in the distribution's kernel alone.
+#[cfg(feature = "night")]
+/// Of the night: what containers are made of is in the distribution's kernel alone.
+#[cfg(feature = "night")]
 #[test]
 fn a_program_in_a_container_marks_if_it_is_given_the_device() {
     let run = guest::succeed(
         &["--kernel", "distribution"],
         r#"
-        LIBRARY=$(dirname $(command -v kutrace_control))/libkutrace.a
-        gcc -O2 -static -pthread -I$VM/../../kutrace-control/kutrace/include $VM/programs.c $LIBRARY -o /tmp/programs
+        cp $BIN/programs_static /tmp/programs
         mount -t cgroup2 none /sys/fs/cgroup
         in_container() { (mkdir -p /tmp/$1; cd /tmp/$1; python3 $VM/container.py "$2" /tmp/programs calls $3; runc run $1); }
         kutrace_control go
@@ -34,12 +37,10 @@ fn a_program_in_a_container_marks_if_it_is_given_the_device() {
 #[test]
 fn a_service_that_a_filter_would_kill_for_system_call_1023_goes_on() {
     let run = guest::succeed(
-        // The small kernel has no filters.
-        &["--kernel", "distribution"],
+        &["--cpus", "2"],
         &format!(
-            "{BUILD}
-            LIBRARY=$VM/../../kutrace-control/kutrace
-            gcc -O2 -Wall -Werror -I$LIBRARY/include $LIBRARY/tests/sealed.c -L. -lkutrace -o sealed
+            "{TAKE}
+            take programs sealed
             kutrace_control go
             # As where systemd or a container shows it other devices.
             unshare -m sh -ec 'mount --bind /dev/null /dev/kutrace_programs; ./sealed; ./programs calls 1'

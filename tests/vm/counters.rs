@@ -19,7 +19,7 @@ const WORDS: [&str; 6] = ["goipc", "gollc", "goipcllc", "goipcwrap", "gollcwrap"
 #[test]
 fn a_start_with_counters_counts_or_says_that_it_cannot() {
     let run = guest::succeed(
-        &[],
+        &["--cpus", "2"],
         &format!(
             r#"
             cd $SHARE
@@ -82,13 +82,14 @@ fn counted(run: &guest::Run) {
 #[test]
 fn counters_say_what_was_counted() {
     let run = guest::succeed(
-        &["--cpus", "2", "--beside", "--no-load"],
+        // Paced, so that the host takes no time between two readings of counters.
+        &["--cpus", "2", "--paced", "--beside", "--no-load"],
         r#"
         insmod $KUTRACE_BESIDE/pmu.ko
         insmod $KUTRACE_MODULE
         for word in goipc gollc; do
             kutrace_control $word
-            perl -e 'for (1 .. 20) { select undef, undef, undef, 0.01; $n++ for 1 .. 30000 }'
+            perl -e 'for (1 .. 30) { select undef, undef, undef, 0.01; $n++ for 1 .. 10000 }'
             # More than one block of calls, each of which leaves room for its counters.
             dd if=/dev/zero of=/dev/null bs=1 count=20000 status=none
             kutrace_control stop $SHARE/$word.raw

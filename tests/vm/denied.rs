@@ -60,12 +60,10 @@ fn waits(trace: &Recording, program: &str, reason: &str) -> usize {
 #[test]
 fn calls_that_are_not_made_are_recorded_with_number_and_value() {
     let run = guest::succeed(
-        &["--kernel", "distribution", "--cpus", "2"],
+        &["--cpus", "2"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o denied $VM/denied.c
-        gcc -m32 -O1 -Wall -Werror -static -nostdlib -ffreestanding -fno-stack-protector -fno-pic \
-            -fno-asynchronous-unwind-tables -o stackless $VM/stackless.c
+        cp $BIN/denied $BIN/stackless .
         dmesg --console-level 1
         kutrace_control go
         ./denied

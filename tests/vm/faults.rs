@@ -29,13 +29,11 @@ fn counts(trace: &Recording, program: &str) -> BTreeMap<u32, usize> {
 #[test]
 fn every_exception_and_32_bit_call_of_a_program_is_recorded_and_returns() {
     let run = guest::succeed(
-        &[],
+        &["--cpus", "2"],
         &format!(
             r#"
             cd /tmp
-            gcc -O1 -Wall -Werror -o faults $VM/faults.c -lm
-            gcc -m32 -O1 -Wall -Werror -static -nostdlib -ffreestanding -fno-stack-protector -fno-pic \
-                -fno-asynchronous-unwind-tables -o compat $VM/compat.c
+            cp $BIN/faults $BIN/compat .
             dmesg --console-level 1
             kutrace_control go
             ./faults {ROUNDS}

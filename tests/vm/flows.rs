@@ -45,9 +45,10 @@ const SEGMENTS: &str = r#"
 
 #[test]
 fn each_request_of_redis_is_followed_from_send_to_receive() {
-    const REQUESTS: usize = 1000;
+    const REQUESTS: usize = guest::by_form(300, 1000, 1000);
     let run = guest::succeed(
-        &["--cpus", "2"],
+        // Paced, so that nothing is sent again because the host let somebody wait.
+        &["--cpus", "2", "--paced"],
         &format!(
             r#"
             {SEGMENTS}
@@ -87,12 +88,11 @@ fn each_request_of_redis_is_followed_from_send_to_receive() {
 fn what_is_sent_again_is_told_as_often_as_the_kernel_counted() {
     const ROUNDS: u32 = 10;
     let run = guest::succeed(
-        &["--cpus", "2"],
+        &["--cpus", "2", "--paced"],
         &format!(
             r#"
             cd /tmp
-            gcc -O2 -Wall -Werror -o flows $VM/flows.c
-            gcc -O2 -Wall -Werror -o packets $VM/packets.c
+            cp $BIN/flows $BIN/packets .
             kutrace_control go --packets 4712
             ./flows {ROUNDS}
             sleep 0.5

@@ -6,12 +6,14 @@ use postprocess::event::number::LOST;
 use crate::guest;
 use crate::trace::Recording;
 
-const STORM: &str = "stress-ng --quiet --switch 2 --fork 1 --timeout 2";
+/// Calls, switches and forks of which a megabyte has no room for a third.
+const STORM: &str = "stress-ng --quiet --switch 2 --switch-ops 4000 --fork 1 --fork-ops 100
+    for cpu in 0 1; do taskset -c $cpu dd if=/dev/zero of=/dev/null bs=1 count=200000 status=none & done; wait";
 
 #[test]
 fn a_full_recorder_keeps_the_oldest_and_counts_the_rest() {
     let run = guest::run(
-        &["--no-load"],
+        &["--no-load", "--cpus", "2"],
         &format!("insmod $KUTRACE_MODULE tracemb=1\nkutrace_control go\n{STORM}\nkutrace_control stop $SHARE/t.raw"),
     );
     assert_eq!(run.status, 3, "lost events are an exit status of their own\n{}", run.err);

@@ -27,7 +27,6 @@ pub const STUCK: [&str; 5] = [
 pub const SOAK: bool = cfg!(feature = "soak");
 
 /// How much of something a test does: in the gate (`cargo xtask test`), in `cargo xtask night`, in `cargo xtask soak`.
-#[expect(dead_code, reason = "the tests come to it one after the other")]
 pub const fn by_form<T: Copy>(gate: T, night: T, soak: T) -> T {
     match (SOAK, cfg!(feature = "night")) {
         (true, _) => soak,
@@ -36,9 +35,22 @@ pub const fn by_form<T: Copy>(gate: T, night: T, soak: T) -> T {
     }
 }
 
-/// A script ends at the first command that fails, and says which.
+/// The seed of what a test leaves to chance: one of the gate's, or of this night's.
+pub fn seed() -> u32 {
+    let seed = env::var("KUTRACE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok()).unwrap_or(1);
+    println!("seed {seed}");
+    (seed % 32_768) as u32
+}
+
+/// A script ends at the first command that fails, and says which. `await COMMAND` waits until a command succeeds, and ends
+/// the script if it does not in more time than any load of the host takes.
 const STRICT: &str = r#"set -e
 trap 'echo "job.sh: line $LINENO: $BASH_COMMAND" >&2' ERR
+await() {
+    for _ in $(seq 1200); do if "$@"; then return; fi; sleep 0.1; done
+    echo "never: $*" >&2
+    exit 97
+}
 "#;
 
 /// What a script left.

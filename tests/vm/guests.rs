@@ -47,7 +47,7 @@ fn exits_are_by_reason_what_kvm_counted() {
     let script = format!(
         r#"
         cd /tmp
-        gcc -O2 -Wall -Werror -o vcpu $VM/vcpu.c
+        cp $BIN/vcpu .
         kutrace_control go
         modprobe -d $KUTRACE_MODULES kvm_amd
         ./vcpu {ROUNDS} {HALTS}
@@ -239,7 +239,7 @@ fn the_interrupts_of_hyper_v_are_told() {
     let options = [&OPTIONS[..], &["--cpus", "1", "--inside=stock", "--mem", "2048"]].concat();
     // KVM shows its guest all that it has of Hyper-V's. The first trace is not the last.
     let script = r#"
-        gcc -O1 -Wall -Werror -shared -fPIC -o /tmp/hyperv.so $VM/hyperv.c
+        cp $BIN/hyperv.so /tmp
         modprobe -d $KUTRACE_MODULES kvm_amd
         cat >$SHARE/inside/job.sh <<'JOB'
 set -e

@@ -47,10 +47,11 @@ fn throttled(trace: &Recording) -> BTreeMap<u32, (i64, usize)> {
 #[test]
 fn a_quota_is_told_for_its_group_and_those_below() {
     let run = guest::succeed(
-        &["--kernel", "distribution", "--cpus", "2"],
+        // Paced, so that the kernel's clock for quotas and ours see the same.
+        &["--cpus", "2", "--paced"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o held $VM/held.c
+        cp $BIN/held .
         mkdir -p /run/groups
         mount -t cgroup2 none /run/groups
         cd /run/groups
@@ -98,10 +99,10 @@ fn a_quota_is_told_for_its_group_and_those_below() {
 #[test]
 fn threads_are_in_the_control_groups_that_they_were_put_into() {
     let run = guest::succeed(
-        &["--kernel", "distribution", "--cpus", "2"],
+        &["--cpus", "2"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o held $VM/held.c
+        cp $BIN/held .
         mkdir -p /run/groups
         mount -t cgroup2 none /run/groups
         cd /run/groups
@@ -113,8 +114,7 @@ fn threads_are_in_the_control_groups_that_they_were_put_into() {
         # All of it ends, and of the last the group is removed, too.
         (echo $BASHPID >short/cgroup.procs; /tmp/held spin 0.2)
         (echo $BASHPID >removed/cgroup.procs; /tmp/held spin 0.1)
-        sleep 1
-        rmdir removed
+        await rmdir removed
         kutrace_control stop $SHARE/t.raw
         echo web=$web
         echo batch=$batch
@@ -138,10 +138,10 @@ fn threads_are_in_the_control_groups_that_they_were_put_into() {
 #[test]
 fn frozen_and_stopped_threads_say_so() {
     let run = guest::succeed(
-        &["--kernel", "distribution", "--cpus", "2"],
+        &["--cpus", "2"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o held $VM/held.c
+        cp $BIN/held .
         mkdir -p /run/groups /run/freezer
         mount -t cgroup2 none /run/groups
         mkdir /run/groups/ice
@@ -187,10 +187,10 @@ fn frozen_and_stopped_threads_say_so() {
 #[test]
 fn memory_and_the_disk_hold_threads_up() {
     let run = guest::succeed(
-        &["--kernel", "distribution", "--cpus", "2", "--mem", "1024"],
+        &["--cpus", "2", "--mem", "1024"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o held $VM/held.c
+        cp $BIN/held .
         mkdir -p /run/groups /tmp/disk
         mount -t cgroup2 none /run/groups
         echo +memory >/run/groups/cgroup.subtree_control
@@ -220,10 +220,10 @@ fn memory_and_the_disk_hold_threads_up() {
 #[test]
 fn work_on_the_way_out_is_told_and_ends() {
     let run = guest::succeed(
-        &[],
+        &["--cpus", "2"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o held $VM/held.c
+        cp $BIN/held .
         kutrace_control go
         ./held signals 500
         kutrace_control stop $SHARE/t.raw
@@ -247,14 +247,14 @@ fn a_program_that_the_kernel_starts_is_in_no_call_before() {
         &["--cpus", "2"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o held $VM/held.c
+        cp $BIN/held .
         # The kernel starts it in the root that it booted with, below which ours is.
         printf '#!/bin/busybox sh\nexec /bin/busybox chroot /root /tmp/held spin 0.2\n' >helper
         chmod 755 helper
         echo /root/tmp/helper >/proc/sys/kernel/modprobe
         kutrace_control go
+        # Each returns when its helper has ended.
         perl -e 'for (1 .. 5) { socket(S, 9, 1, 0) }'
-        sleep 0.3
         kutrace_control stop $SHARE/t.raw
         "#,
     );

@@ -46,6 +46,9 @@ fn suspend_to_memory_ends_a_trace_and_every_tool_says_so() {
 }
 
 /// The whole memory is written to a disk and read from there again, without the machine's going off meanwhile.
+///
+/// Of the night: the distribution's kernel alone hibernates.
+#[cfg(feature = "night")]
 #[test]
 fn hibernation_ends_a_trace_and_every_tool_says_so() {
     let sleep =
@@ -129,7 +132,7 @@ fn decode(text: &str, to: &Path) {
 #[test]
 fn a_clock_that_the_kernel_stops_to_trust_is_told_and_no_trace_is_begun_with_it() {
     let run = guest::succeed(
-        &["--beside"],
+        &["--cpus", "2", "--beside"],
         r#"
         insmod $KUTRACE_BESIDE/provoke.ko
         kutrace_control gowrap
@@ -189,7 +192,8 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
         kill -9 $stopping
         killed=$SECONDS
         wait $stopping || true
-        test $((SECONDS - killed)) -lt 5
+        # Far less than the 300 s.
+        test $((SECONDS - killed)) -lt 100
         lossy stop
         if kutrace_control go; then exit 99; fi
 
@@ -216,6 +220,8 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
     }
 }
 
+/// Of the night: as the test above, with a CPU that takes interrupts.
+#[cfg(feature = "night")]
 #[test]
 fn no_command_waits_for_a_cpu_that_lets_nothing_else_run() {
     let run = guest::succeed(
@@ -226,9 +232,9 @@ fn no_command_waits_for_a_cpu_that_lets_nothing_else_run() {
         kutrace_control gowrap
         taskset -c 1 kutrace_control mark before
         echo 300 >/sys/module/stick/parameters/seconds
-        if timeout 60 kutrace_control snapshot $SHARE/no.raw; then exit 98; fi
-        timeout 60 kutrace_control stop $SHARE/before.raw
-        if timeout 60 kutrace_control go; then exit 99; fi
+        if timeout 200 kutrace_control snapshot $SHARE/no.raw; then exit 98; fi
+        timeout 200 kutrace_control stop $SHARE/before.raw
+        if timeout 200 kutrace_control go; then exit 99; fi
 
         # It comes back, and all is as before.
         rmmod stick
@@ -250,14 +256,15 @@ fn a_stop_ends_every_block_although_a_cpu_does_not_get_done_with_going() {
     let script = format!(
         r#"
         insmod $KUTRACE_BESIDE/provoke.ko
-        echo linger 40000 >/sys/module/provoke/parameters/do
+        echo linger 1 >/sys/module/provoke/parameters/do
         kutrace_control go
         for cpu in 0 1 2; do taskset -c $cpu kutrace_control mark $cpu; done
         echo 0 >/sys/devices/system/cpu/cpu2/online & going=$!
-        sleep 1
+        await grep -q 1 /sys/module/provoke/parameters/lingers
         perl -e 'open my $device, "+<", "/dev/kutrace" or die; ioctl $device, {IOCTL_STOP}, 0 or die'
         kutrace_control stop $SHARE/going.raw
         kill -0 $going
+        echo linger 0 >/sys/module/provoke/parameters/do
         wait $going
         kutrace_control go
         kutrace_control mark again
@@ -309,25 +316,10 @@ fn a_device_is_named_by_the_module_also_after_its_vector_moved() {
 #[test]
 fn programs_that_insert_too_much_are_refused_and_counted() {
     let run = guest::succeed(
-        &["--no-load"],
+        // Paced, so that a hundred thousand take the same part of a second on every host.
+        &["--cpus", "2", "--paced", "--no-load"],
         r#"
-        cat >/tmp/flood.c <<'C'
-        #include <stdint.h>
-        #include <stdio.h>
-        #include <string.h>
-        #include <unistd.h>
-        #include <sys/syscall.h>
-        int main(int argc, char **argv) {
-            uint64_t words[8];
-            long taken = 0;
-            memset(words, 'x', sizeof words);
-            words[0] = (uint64_t)(0x007 | 8 << 4) << 32 | 99;
-            for (int n = 0; n < 100000; n++)
-                taken += syscall(1023, argv[1][0] == 'n' ? 8 : 7, argv[1][0] == 'n' ? (long)words : 0x20dL << 32 | n) > 0;
-            printf("%ld\n", taken);
-        }
-C
-        gcc -O2 -o /tmp/flood /tmp/flood.c
+        cp $BIN/flood /tmp
         nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
         insmod $KUTRACE_MODULE namerate=100 markrate=1000
         kutrace_control gowrap

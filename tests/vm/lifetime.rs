@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Loading and unloading, starting and stopping, under load: no complaint of the kernel, no leak, no torn entry.
 
-use crate::guest::{self, SOAK};
+use crate::guest;
 use crate::trace::{self, Recording};
 
 /// Programs that keep every CPU in system calls, faults, interrupts and switches, until they are killed; nice, so
@@ -21,7 +21,7 @@ const KERNEL_IS_CALM: &str = r#"
 /// Two CPUs, as many as a small host has: an unload waits for all of them again and again.
 #[test]
 fn many_loads_and_unloads_under_load() {
-    loads_and_unloads(if SOAK { 100 } else { 30 }, &["--cpus", "2"]);
+    loads_and_unloads(guest::by_form(12, 30, 100), &["--cpus", "2"]);
 }
 
 /// Under KASAN, lockdep and PROVE_RCU: what they have to say fails the run.
@@ -82,14 +82,14 @@ pub fn loads_and_unloads(times: u32, options: &[&str]) {
         "#
     );
     let run = guest::succeed(&[&["--no-load"], options].concat(), &script);
-    // 30 leaked pools of 2 MiB would be 61440 kB; processes that come and go move some hundred.
+    // 12 leaked pools of 2 MiB would be 24576 kB; processes that come and go move some hundred.
     assert!(run.number("grown") < 8192, "{}", run.out);
     assert!(run.number("nmis") > u64::from(times) / 10, "{}", run.out);
 }
 
 #[test]
 fn many_starts_and_stops_under_load_tear_no_entry() {
-    let times = if SOAK { 200 } else { 40 };
+    let times = guest::by_form(12, 40, 200);
     let script = format!(
         r#"
         insmod $KUTRACE_MODULE tracemb=64
@@ -109,17 +109,12 @@ fn many_starts_and_stops_under_load_tear_no_entry() {
         let trace = if path.to_string_lossy().ends_with("0.raw") {
             Recording::read_and_ask(path)
         } else {
-            Recording::read(path)
+            Recording::read_alone(path)
         };
-        assert!(trace.events.meta.quality.is_empty(), "{}: {:?}", path.display(), trace.events.meta.quality);
+        // Of a trace this short, a host that takes the CPU between two readings of clocks makes another rate.
+        let is_rate = |said: &String| said.starts_with("the clock rate between start and stop is not the processor's");
+        let quality = &trace.events.meta.quality;
+        assert!(quality.iter().all(is_rate), "{}: {quality:?}", path.display());
         trace.check();
     });
-}
-
-#[test]
-fn an_ordinary_user_is_refused_in_one_line() {
-    let run = guest::run(&[], "chmod 666 /dev/kutrace\nsetpriv --reuid 65534 --clear-groups kutrace_control go");
-    assert_eq!(run.status, 1, "{}", run.err);
-    let line = run.err.lines().find(|line| line.starts_with("kutrace_control: ")).unwrap_or_default();
-    assert!(line.contains("CAP_PERFMON"), "{}", run.err);
 }

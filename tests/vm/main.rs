@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! VM tier: what must hold of traces recorded by the module in a patched kernel. Run by `cargo xtask test`.
 
+#![cfg_attr(
+    not(feature = "night"),
+    allow(dead_code, unused_imports, reason = "tests of the night have parts that no other has")
+)]
+
 mod slots;
 mod guest;
 mod trace;
@@ -33,6 +38,8 @@ mod wrap;
 mod snapshot;
 mod stream;
 mod watch;
+#[cfg(feature = "night")]
+#[cfg(feature = "night")]
 mod always;
 mod top;
 mod recover;
@@ -45,4 +52,6 @@ mod machines;
 mod tracepoints;
 mod guests;
 mod stock;
+#[cfg(feature = "night")]
+#[cfg(feature = "night")]
 mod sources;

@@ -15,14 +15,13 @@ use crate::trace::Recording;
 /// Marks of the second sort.
 const MARK_B: u32 = MARK_A + 1;
 
-/// Where the library and the examples are that xtask built, and the command that compiles a program against it.
-pub const BUILD: &str = "
+/// Where the library and the examples are that xtask built; `take PROGRAM...` copies programs that use it, and it.
+pub const TAKE: &str = "
     cd /tmp
     TOOLS=$(dirname $(command -v kutrace_control))
     LIBRARY=$VM/../../kutrace-control/kutrace
-    cp $TOOLS/libkutrace.so .
     export LD_LIBRARY_PATH=/tmp
-    build() { gcc -O2 -Wall -Werror -pthread -I$LIBRARY/include $1 -L. -lkutrace -o $(basename $1 .c); }
+    take() { cp $TOOLS/libkutrace.so . && (cd $BIN && cp $@ /tmp); }
     ";
 
 /// What programs recorded, in order, as `name argument`.
@@ -92,11 +91,10 @@ fn has_parts(trace: &Recording, lines: &[String], language: &str) {
 #[test]
 fn what_programs_record_is_in_the_trace() {
     let run = guest::succeed(
-        &[],
+        &["--cpus", "2"],
         &format!(
-            "{BUILD}
-            build $LIBRARY/examples/marks.c
-            clang-19 -I$LIBRARY/original -x c++ $VM/original.cc $LIBRARY/original/kutrace_lib.cc -L. -lkutrace -o original
+            "{TAKE}
+            take marks original
             kutrace_control go
             $TOOLS/examples/marks
             ./marks
@@ -152,12 +150,12 @@ fn original(path: &Path) {
 }
 
 #[test]
-fn each_call_answers_as_described_with_and_without_module_and_trace() {
+fn each_call_answers_as_described_with_and_without_module_and_trace_also_of_a_program_that_runs() {
     let run = guest::succeed(
-        &["--no-load"],
+        &["--cpus", "2", "--no-load"],
         &format!(
-            "{BUILD}
-            build $LIBRARY/tests/api.c
+            "{TAKE}
+            take api later
             ./api >$SHARE/none
             insmod $KUTRACE_MODULE
             ./api >$SHARE/off
@@ -168,9 +166,28 @@ fn each_call_answers_as_described_with_and_without_module_and_trace() {
             # As an ordinary user, who may not open the device.
             kutrace_control go
             setpriv --reuid 65534 --regid 65534 --clear-groups ./api >$SHARE/user
-            rmmod kutrace"
+            rmmod kutrace
+            # One that runs all the while notices at once that a trace starts, and keeps no module.
+            coproc later {{ ./later; }}
+            mark() {{ echo >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
+            mark none
+            insmod $KUTRACE_MODULE
+            mark off
+            for n in 1 2 3; do
+                kutrace_control go
+                mark on
+                kutrace_control stop $SHARE/$n.raw
+                mark off
+            done
+            kutrace_control go
+            rmmod kutrace
+            mark gone
+            insmod $KUTRACE_MODULE
+            kutrace_control go
+            mark on"
         ),
     );
+    assert_eq!(run.out, "none 0\noff 0\non 1\noff 0\non 1\noff 0\non 1\noff 0\ngone 0\non 1\n");
     let said = |name: &str| std::fs::read_to_string(run.file(name)).unwrap();
     assert_eq!(said("none"), answers([0, -38, -38, 0, 0, 0]).repeat(3));
     assert_eq!(said("off"), answers([0, 0, 4, 0, 0, 0]).repeat(3));
@@ -199,42 +216,13 @@ fn answers([on, test, version, event, name, refused]: [i32; 6]) -> String {
 }
 
 #[test]
-fn a_running_program_notices_at_once_that_a_trace_starts_and_keeps_no_module() {
-    let run = guest::succeed(
-        &["--no-load"],
-        &format!(
-            "{BUILD}
-            build $VM/later.c
-            coproc later {{ ./later; }}
-            mark() {{ echo >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
-            mark none
-            insmod $KUTRACE_MODULE
-            mark off
-            for n in 1 2 3; do
-                kutrace_control go
-                mark on
-                kutrace_control stop $SHARE/$n.raw
-                mark off
-            done
-            kutrace_control go
-            rmmod kutrace
-            mark gone
-            insmod $KUTRACE_MODULE
-            kutrace_control go
-            mark on"
-        ),
-    );
-    assert_eq!(run.out, "none 0\noff 0\non 1\noff 0\non 1\noff 0\non 1\noff 0\ngone 0\non 1\n");
-}
-
-#[test]
 fn threads_and_the_signal_handlers_that_interrupt_them_record_all_they_mean_to() {
     let run = guest::succeed(
         &["--no-load"],
         &format!(
-            "{BUILD}
+            "{TAKE}
             insmod $KUTRACE_MODULE tracemb=256
-            build $VM/storm.c
+            take storm
             kutrace_control go
             ./storm
             kutrace_control stop $SHARE/t.raw"

@@ -9,16 +9,16 @@ use crate::guest;
 use crate::trace::Recording;
 
 const NMI: u32 = TRAP + trap::NMI;
-const CPUS: u32 = 4;
+const CPUS: u32 = 2;
 
 #[test]
 fn as_many_nmis_on_every_cpu_as_the_kernel_counted() {
     let run = guest::succeed(
-        &["--cpus", "4"],
+        &["--cpus", "2"],
         r#"
         cd /tmp
-        gcc -O2 -o edges $VM/edges.c
-        nmis() { awk -v at=$1 '$1 == "NMI:" { for (n = 0; n < 4; n++) print at n "=" $(n + 2) }' /proc/interrupts; }
+        cp $BIN/edges .
+        nmis() { awk -v at=$1 '$1 == "NMI:" { for (n = 0; n < 2; n++) print at n "=" $(n + 2) }' /proc/interrupts; }
         # The kernel answers each of these requests with an NMI on every other CPU, and with much text.
         dmesg --console-level 1
         nmis before
@@ -39,5 +39,5 @@ fn as_many_nmis_on_every_cpu_as_the_kernel_counted() {
         assert_eq!((recorded(NMI, cpu), recorded(NMI | RETURN_BIT, cpu)), (counted, counted), "cpu {cpu}");
         all += counted;
     }
-    assert!(all >= 3 * 50, "{all}");
+    assert!(all >= 50, "{all}");
 }

@@ -22,11 +22,11 @@ fn recorded(trace: &Recording, number: u32) -> BTreeMap<u32, u32> {
 #[test]
 fn messages_that_match_are_recorded_when_they_are_sent_and_when_they_arrive() {
     let run = guest::succeed(
-        &["--no-load"],
+        &["--cpus", "2", "--no-load"],
         &format!(
             r#"
             cd /tmp
-            gcc -O2 -Wall -Werror -o packets $VM/packets.c
+            cp $BIN/packets .
             for mask in 0xf 0 -1; do
                 insmod $KUTRACE_MODULE pktmask=$mask
                 kutrace_control go

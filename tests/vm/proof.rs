@@ -114,17 +114,20 @@ fn the_trace_has_what_the_kernel_counted() {
     let monitor = tempfile::tempdir().unwrap();
     let monitor = monitor.path().join("monitor");
     let run = guest::run_beside(
-        &["--cpus", "4", "--monitor", monitor.to_str().unwrap()],
-        r#"
+        // Paced, so that times are those of the guest alone.
+        &["--cpus", "4", "--paced", "--monitor", monitor.to_str().unwrap()],
+        &[
+            SAY_CHECKS,
+            r#"
         cd /tmp
-        export SHARE
-        gcc -O1 -Wall -Werror -o proof $VM/proof.c
+        cp $BIN/proof .
         cat >load <<'LOAD'
-        grep -m 1 vendor_id /proc/cpuinfo >cpu
-        mv cpu $SHARE
+        say_checks & says=$!
         for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.1; done &
         for n in $(seq 20); do cat /usr/bin/perl >/mnt/share/copy; done &
-        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 3
+        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 1
+        until [ -e /mnt/share/checked ]; do sleep 0.1; done
+        kill $says
         wait
 LOAD
         dmesg --console-level 1
@@ -133,7 +136,12 @@ LOAD
         kutrace_control stop $SHARE/t.raw
         rm $SHARE/copy
         "#,
-        |share, over| machine_checks(&monitor, &share.join("cpu"), over),
+        ]
+        .concat(),
+        |share, over| {
+            machine_checks(&monitor, share, over);
+            fs::write(share.join("checked"), "").unwrap();
+        },
     )
     .succeeded();
     let trace = Recording::read_whole(&run.file("t.raw"));
@@ -161,18 +169,39 @@ LOAD
     every_ipi_was_sent(&trace, &[(2, often), (0xf6, 0), (0xfb, often), (0xfc, often), (0xfd, often)]);
 }
 
-/// Raises two machine checks on each CPU, from outside, once the guest has said what CPU it has. The kernel continues
-/// after them: an error to be dealt with later, as AMD reports it, or one found by scrubbing memory, as Intel does, to
-/// all CPUs at once.
-pub fn machine_checks(monitor: &Path, cpu: &Path, over: &AtomicBool) {
-    let pause = || thread::sleep(Duration::from_millis(200));
-    while !cpu.exists() {
-        if over.load(Relaxed) {
-            return;
-        }
-        pause();
+/// `say_checks` says again and again how many machine checks there were, and of what kind the processor is.
+pub const SAY_CHECKS: &str = r#"
+    say_checks() {
+        while sleep 0.05; do
+            grep -m 1 vendor_id /proc/cpuinfo >$SHARE/checks.new
+            grep MCE: /proc/interrupts >>$SHARE/checks.new
+            mv $SHARE/checks.new $SHARE/checks
+        done
     }
-    let is_intel = fs::read_to_string(cpu).unwrap().contains("GenuineIntel");
+    export -f say_checks
+    export SHARE
+"#;
+
+/// Raises two machine checks on each CPU, from outside, one after the other, while the guest says how many there were. The
+/// kernel continues after them: an error to be dealt with later, as AMD reports it, or one found by scrubbing memory, as
+/// Intel does, to all CPUs at once.
+pub fn machine_checks(monitor: &Path, share: &Path, over: &AtomicBool) {
+    let said = || fs::read_to_string(share.join("checks")).unwrap_or_default();
+    let count = |said: &str| -> Option<u64> {
+        let counts = said.lines().find_map(|line| line.trim_start().strip_prefix("MCE:"))?;
+        Some(counts.split_whitespace().map_while(|count| count.parse::<u64>().ok()).sum())
+    };
+    let reached = |wanted: u64| {
+        while count(&said()).is_none_or(|count| count < wanted) {
+            if over.load(Relaxed) {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        count(&said())
+    };
+    let Some(mut before) = reached(0) else { return };
+    let is_intel = said().contains("GenuineIntel");
     let mut monitor = UnixStream::connect(monitor).unwrap();
     for cpu in [0, 1, 2, 3, 0, 1, 2, 3].into_iter().take(if is_intel { 2 } else { 8 }) {
         let check = match is_intel {
@@ -180,7 +209,8 @@ pub fn machine_checks(monitor: &Path, cpu: &Path, over: &AtomicBool) {
             false => format!("mce {cpu} 2 0xb000100000000000 5 0x1000 0\n"),
         };
         monitor.write_all(check.as_bytes()).unwrap();
-        pause();
+        let Some(now) = reached(before + if is_intel { CPUS as u64 } else { 1 }) else { return };
+        before = now;
     }
 }
 
@@ -283,7 +313,7 @@ fn idle_that_polls_is_idle() {
         &["--cpus", "2", "--paced", "--append", "idle=poll"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o proof $VM/proof.c
+        cp $BIN/proof .
         kutrace_control go
         ./proof $SHARE bash -c 'for n in 1 2 3 4; do sleep 0.1; ls -R /etc >/dev/null; done'
         kutrace_control stop $SHARE/t.raw
@@ -332,8 +362,7 @@ fn returns(trace: &Recording, pids: &BTreeSet<Pid>) -> BTreeMap<u32, u64> {
 /// Counts the calls of some programs, by ptrace.
 pub const CALLS: &str = r#"
     cd /tmp
-    gcc -O1 -Wall -Werror -o calls $VM/calls.c
-    gcc -O1 -Wall -Werror -o proof $VM/proof.c
+    cp $BIN/calls $BIN/proof .
     cat >programs <<'PROGRAMS'
     ls -lR /etc | sort | tail -n 1
     gcc -O1 -c -o proof.o $VM/proof.c

@@ -135,7 +135,7 @@ fn hooks_and_tracepoints_say_the_same_of_a_program() {
         &["--kernel", "distribution", "--cpus", "1", "--paced", "--no-load"],
         r#"
         cd /tmp
-        gcc -O1 -Wall -Werror -o steady $VM/steady.c
+        cp $BIN/steady .
         sysctl -q kernel.sched_rt_runtime_us=-1 kernel.numa_balancing=0 2>/dev/null || true
         # What a fault maps beside depends on what of the libraries has been read.
         setarch -R ./steady

@@ -44,11 +44,11 @@ fn the_trace_has_what_a_stock_kernel_counted() {
         uname -r | tr .- '  ' | while read major minor _; do echo major=$major; echo minor=$minor; done
         cd /tmp
         export SHARE
-        gcc -O1 -Wall -Werror -o proof $VM/proof.c
+        cp $BIN/proof .
         cat >load <<'LOAD'
-        for n in $(seq 40); do echo l >/proc/sysrq-trigger; sleep 0.03; done &
+        for n in $(seq 30); do echo l >/proc/sysrq-trigger; sleep 0.03; done &
         for n in $(seq 10); do cat /usr/bin/perl >/mnt/share/copy; done &
-        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 2
+        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 1
         wait
 LOAD
         dmesg --console-level 1
@@ -100,7 +100,7 @@ fn every_call_of_a_stock_kernel_is_there_by_its_number() {
 
 #[test]
 fn the_module_comes_and_goes_in_a_stock_kernel_under_load() {
-    loads_and_unloads(10, &options(&kernel()));
+    loads_and_unloads(guest::by_form(4, 10, 10), &options(&kernel()));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_a_stock_kernel_seldom_does_is_told() {
         r#"
         cd /tmp
         uname -r | tr .- '  ' | while read major minor _; do echo major=$major; echo minor=$minor; done
-        gcc -O1 -Wall -Werror -o faults $VM/faults.c -lm
+        cp $BIN/faults .
         dmesg --console-level 1
         kutrace_control go
         ./faults {ROUNDS}

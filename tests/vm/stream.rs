@@ -18,32 +18,34 @@ const MEMORY: u64 = 4;
 #[test]
 fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     let run = guest::succeed(
-        &["--cpus", "2"],
+        // Paced, and into memory: so the writer has its part of the CPUs, and no disk keeps it waiting.
+        &["--cpus", "2", "--paced", "--mem", "1024"],
         r#"
         cd /tmp
         dmesg --console-level 1
-        load() { for n in 1 2; do dd if=/dev/zero of=/dev/null bs=1 count=400000 2>/dev/null & done; wait; sleep 1; }
+        load() { for n in 1 2; do dd if=/dev/zero of=/dev/null bs=1 count=250000 2>/dev/null & done; wait; sleep 1; }
         export -f load
-        kutrace_control record --stream -b 4M -o $SHARE/t.raw -- bash -c load
-        kutrace_control record --stream -b 4M -o - -- bash -c load >$SHARE/piped.raw
-        kutrace_control record --stream -b 4M -o $SHARE/killed.raw -- sleep 60 & victim=$!
+        kutrace_control record --stream -b 4M -o t.raw -- bash -c load
+        kutrace_control record --stream -b 4M -o - -- bash -c load >piped.raw
+        kutrace_control record --stream -b 4M -o killed.raw -- sleep 60 & victim=$!
         bash -c load
         # What happened more than a second ago is on the disk, of idle CPUs too.
         kutrace_control mark early
         sleep 1.5
         # Another reader is told where it finds that, and disturbs nobody.
-        kutrace_control snapshot /tmp/snapshot.raw 2>$SHARE/snapshot && exit 9
-        cp $SHARE/killed.raw $SHARE/copied.raw
+        kutrace_control snapshot snapshot.raw 2>$SHARE/snapshot && exit 9
+        cp killed.raw copied.raw
         kutrace_control mark late
         sleep 1.5
         kill -9 $victim
         wait $victim || true
         kutrace_control status >$SHARE/status
+        cp t.raw piped.raw killed.raw copied.raw $SHARE
         "#,
     );
     for name in ["t.raw", "piped.raw"] {
         let path = run.file(name);
-        assert!(fs::metadata(&path).unwrap().len() > (2 * MEMORY) << 20, "{name} is too short to mean anything");
+        assert!(fs::metadata(&path).unwrap().len() > MEMORY << 20, "{name} is too short to mean anything");
         Recording::read_whole_alone(&path);
         let found = judge(&fs::read(&path).unwrap()).unwrap();
         let text: String = found.iter().map(|finding| format!("{finding}\n")).collect();
@@ -72,12 +74,13 @@ fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
     let run = guest::run(
         &["--cpus", "2"],
         r#"
-        kutrace_control record --stream -b 1M -o $SHARE/t.raw -- sleep 60 & victim=$!
-        sleep 1
+        kutrace_control record --stream -b 1M -o $SHARE/t.raw -- sleep 600 & victim=$!
+        await eval "kutrace_control status | grep -q 'state: *tracing'"
         kill -STOP $victim
-        dd if=/dev/zero of=/dev/null bs=1 count=600000 2>/dev/null
+        dd if=/dev/zero of=/dev/null bs=1 count=300000 2>/dev/null
         kill -CONT $victim
-        sleep 1
+        # All of the megabyte is written, so there is room again.
+        await eval '[ $(stat -c %s $SHARE/t.raw) -gt 1000000 ]'
         kutrace_control mark after
         sleep 1
         kill -INT $victim
@@ -105,9 +108,8 @@ fn programs_record_more_than_their_memory() {
         &["--cpus", "2"],
         r#"
         cd /tmp
-        cp $(dirname $(command -v kutrace_control))/libkutrace.so .
+        cp $(dirname $(command -v kutrace_control))/libkutrace.so $BIN/programs .
         export LD_LIBRARY_PATH=/tmp
-        gcc -O2 -Wall -Werror -pthread -I$VM/../../kutrace-control/kutrace/include $VM/programs.c -L. -lkutrace -o programs
         # One after the other, of which each finds what those before it gave back.
         several() { echo $1=$(($(for n in 1 2 3 4; do echo "$(./programs slowly 25000) +"; done) 0)); }
         export -f several
@@ -237,7 +239,7 @@ fn a_ring_is_cut_while_a_cpu_is_offline() {
     assert_eq!(last, ["mark_a=last"]);
 }
 
-/// The events of a stream are shown while it goes on: a mark, soon after it was set, with all CPUs' events before it in
+/// The events of a stream are shown while it goes on: a mark after it was set, with all CPUs' events before it in
 /// order; and at the end they are those of the same stream read as a file.
 #[test]
 fn events_of_a_stream_are_shown_as_they_happen() {
@@ -245,22 +247,17 @@ fn events_of_a_stream_are_shown_as_they_happen() {
         &["--cpus", "2"],
         r#"
         cd /tmp
-        kutrace_control record --stream --no-symbols -b 16M -o - -- sleep 12 2>told |
+        kutrace_control record --stream --no-symbols -b 16M -o - -- bash -c 'until [ -e enough ]; do sleep 0.1; done' 2>told |
             tee t.raw | rawtoevent --live -q >events & live=$!
-        sleep 3
+        await [ -s events ]
         kutrace_control mark now
-        for n in $(seq 80); do
-            grep -q mark_a=now events && break
-            sleep 0.1
-        done
-        echo waited=$n
+        await grep -q mark_a=now events
         kill -0 $live
-        ls -R /usr/share/doc >/dev/null
+        ls -R /etc >/dev/null
+        touch enough
         wait $live
         cp t.raw events $SHARE"#,
     );
-    println!("shown after {} looks, 0.1 s apart", run.number("waited"));
-    assert!(run.number("waited") < 80);
     let told = |text: &[u8]| {
         let events = source::events::read(text).unwrap();
         let told = |e: &postprocess::event::Event| (e.what.number(), e.cpu.number(), e.pid.number(), e.arg, e.ret);
@@ -280,7 +277,8 @@ fn events_of_a_stream_are_shown_as_they_happen() {
 }
 
 /// A CPU that is stuck does not end a stream: the others' blocks are written, and its own once it is back. Nor does it end
-/// watching, which says so.
+/// watching, which says so. Of the night: the gate has a CPU that is stuck in `lifecycle`, and rings without one.
+#[cfg(feature = "night")]
 #[test]
 fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
     let run = guest::succeed(
@@ -338,15 +336,15 @@ fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
 
 /// The writer of a ring knows what runs and has run, however many programs came and went, and needs no more memory for it
 /// the longer it writes. It keeps some thousand parts of ended programs, a few megabytes, before it looks which it can
-/// forget: only a long storm tells that from keeping all.
+/// forget: only a long storm tells that from keeping all, which is none of the gate's.
+#[cfg(feature = "night")]
 #[test]
 fn a_ring_under_a_storm_of_programs_names_functions_in_bounded_memory() {
-    let (warm, storm) = if guest::SOAK { (1500, 10_000) } else { (300, 900) };
+    let (warm, storm) = guest::by_form((300, 900), (300, 900), (1500, 10_000));
     let script = r#"
         mkdir /tmp/ring
         cd /tmp/ring
-        gcc -g -O2 -Wall -Werror -DLIBRARY -c -o turn.o $VM/functions.c
-        gcc -g -O2 -Wall -Werror -Wl,--build-id -o program $VM/functions.c turn.o
+        cp $BIN/functions/whole program
         for n in 1 2; do (while :; do /bin/true; done) & storms="$storms $!"; done
         kutrace_control record --stream -b 16M --rotate 1M --keep 8 -o t.trace 2>told & writer=$!
         forks() { sed -n 's/^processes //p' /proc/stat; }

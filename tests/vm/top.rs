@@ -40,7 +40,8 @@ fn calls(trace: &Recording, (from, to): (Time, Time)) -> BTreeMap<String, u64> {
 #[test]
 fn each_second_is_what_a_snapshot_has_of_it() {
     let run = guest::succeed(
-        &["--cpus", "2"],
+        // Paced, so that it reads in time, and both readings of clocks see the same.
+        &["--cpus", "2", "--paced"],
         r#"
         kutrace_control top --count 1 2>$SHARE/refused && exit 1
         kutrace_control gowrap
@@ -108,9 +109,17 @@ fn the_screen_obeys_keys_and_leaves_the_terminal_as_it_was() {
         r#"
         kutrace_control gowrap
         export TERM=xterm
-        keys() { sleep 4; printf 2; sleep 1; printf m; sleep 3; printf ' '; sleep 2; printf q; sleep 2; }
+        shown() { await grep -q "$1" /tmp/screen; }
+        keys() {
+            shown PROGRAM; printf 2
+            sleep 1; printf m
+            shown 'SYSTEM CALL'; printf ' '
+            shown HELD; printf q
+            shown status=
+        }
         at='stty rows 30 cols 100; kutrace_control top; echo status=$?; stty -a'
-        keys | script -qec "$at" /dev/null >$SHARE/screen
+        keys | script -qefc "$at" /dev/null >/tmp/screen
+        cp /tmp/screen $SHARE
         "#,
     );
     let screen = fs::read_to_string(run.file("screen")).unwrap();

@@ -70,7 +70,7 @@ fn the_scheduler_s_tracepoint_agrees_with_the_recorder_s_own_switches() {
 
 #[test]
 fn typed_events_of_a_module_are_all_there_in_tasks_and_in_interrupts() {
-    const TIMES: u64 = 20_000;
+    const TIMES: u64 = guest::by_form(5_000, 20_000, 20_000);
     let run = run(
         &["--beside"],
         &format!(
@@ -110,6 +110,8 @@ fn typed_events_of_a_module_are_all_there_in_tasks_and_in_interrupts() {
     assert_eq!(brief.len() as u64, 2 * TIMES);
 }
 
+/// Of the night: it is all refusals and ends of all sorts, on a kernel that is slow in a guest.
+#[cfg(feature = "night")]
 #[test]
 fn what_cannot_be_recorded_is_said_and_the_trace_before_stays() {
     let run = run(
@@ -204,6 +206,8 @@ WORK
     assert_eq!(off.of(TRACEPOINT_MARK).count(), 0);
 }
 
+/// Of the night: a virtual machine for Java takes long to start in such a guest, and the test above has the same probes.
+#[cfg(feature = "night")]
 #[test]
 fn probes_of_java_s_virtual_machine_are_recorded() {
     let Some(library) = java() else { return skip("probes of Java", "no javac, or a virtual machine without probes") };

@@ -11,7 +11,7 @@ use postprocess::sink::verdict::{judge, verdict, Verdict};
 use serde_json::Value;
 
 use crate::guest::{self, Run};
-use crate::marks::BUILD;
+use crate::marks::TAKE;
 use crate::trace::Recording;
 
 const CLOCK_NANOSLEEP: u32 = SYSCALL + 230;
@@ -30,8 +30,9 @@ fn file(run: &Run, line: &Value) -> Option<PathBuf> {
 #[test]
 fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
     let script = format!(
-        r#"{BUILD}
-        build $VM/slow.c
+        r#"{TAKE}
+        take slow keep
+        insmod $KUTRACE_MODULE tracemb=8
         kutrace_control gowrap
         kutrace_control watch --when 'call:clock_nanosleep > 500ms' --when 'mark:begin..end > 500ms' \
             --when 'rpc:get > 500ms' --when 'run:hog > 50ms' --when keep --when signal \
@@ -41,9 +42,6 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
         ./slow fast
         wc -l <$SHARE/lines >$SHARE/fast
         ./slow slow
-        echo '#include <kutrace.hpp>
-            int main() {{ return kutrace_keep("C++") <= 0; }}' >keep.cc
-        g++ -std=c++17 -I$LIBRARY/include keep.cc -L. -lkutrace -o keep
         ./keep
         PYTHONPATH=$LIBRARY/python PYTHONDONTWRITEBYTECODE=1 python3 -c 'import kutrace; assert kutrace.keep("Python")'
         sleep 1
@@ -54,7 +52,8 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
         kutrace_control status >$SHARE/status
         cat $SHARE/told"#
     );
-    let run = guest::succeed(&["--cpus", "2"], &script);
+    // Paced, so that what is not meant to be slow is not.
+    let run = guest::succeed(&["--cpus", "2", "--paced", "--no-load"], &script);
     assert_eq!(run.number("status"), 130, "{}", run.out);
     assert!(fs::read_to_string(run.file("status")).unwrap().contains("tracing"), "it goes on");
     let lines = lines(&run.file("lines"));
@@ -100,11 +99,12 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
 #[test]
 fn the_worst_stay_within_the_budget_under_a_storm() {
     let run = guest::succeed(
-        &["--cpus", "2"],
+        &["--cpus", "2", "--paced", "--no-load"],
         r#"
+        insmod $KUTRACE_MODULE tracemb=4
         kutrace_control gowrap
-        # 20 MB of memory and some more are at most 24 MB each.
-        kutrace_control watch --bare --when 'call:clock_nanosleep > 20ms' --keep 3 --budget 60M \
+        # 4 MB of memory and some more are at most 8 MB each.
+        kutrace_control watch --bare --when 'call:clock_nanosleep > 20ms' --keep 3 --budget 20M \
             -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
         for n in 1 2 3 4 5 6 7 8; do
@@ -112,7 +112,7 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
             sleep 0.2
             du -sk --apparent-size $SHARE/kept | cut -f1
         done >$SHARE/sizes
-        sleep 2
+        await eval '[ $(wc -l <$SHARE/lines) -gt 8 ]'
         kill -INT $watch
         wait $watch || true
         cat $SHARE/told"#,
@@ -120,7 +120,7 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
     let lines = lines(&run.file("lines"));
     assert!(lines.len() > 8, "{}", run.out);
     for size in fs::read_to_string(run.file("sizes")).unwrap().lines() {
-        assert!(size.parse::<u64>().unwrap() <= 61 << 10, "{size} KiB");
+        assert!(size.parse::<u64>().unwrap() <= 21 << 10, "{size} KiB");
     }
     let kept: Vec<f64> = fs::read_dir(run.file("kept"))
         .unwrap()
@@ -141,7 +141,7 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
 #[test]
 fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
     let run = guest::succeed(
-        &["--kernel", "stock", "--cpus", "2", "--beside", "--no-load", "--timeout", "900"],
+        &["--kernel", "stock", "--cpus", "2", "--paced", "--beside", "--no-load"],
         r#"
         insmod $KUTRACE_MODULE tracemb=8
         insmod $KUTRACE_BESIDE/provoke.ko
@@ -150,8 +150,6 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
         kutrace_control watch --bare --when 'psi:cpu some 60%' --when 'softirq:timer > 400ms' --when 'irq:irq_work_ipi > 50us' \
             -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
-        sleep 3
-        wc -l <$SHARE/lines >$SHARE/before
         for kind in softirq irq softirq irq; do
             echo $kind 600 >$do
             sleep 2
@@ -171,7 +169,7 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
         assert!(!found.is_empty(), "{when}: {lines:#?}");
         for line in found {
             let took = line["took_ns"].as_f64().unwrap();
-            // As long as it was told to be; where the host takes the CPU it lasts longer.
+            // As long as it was told to be, and not much longer.
             assert!((least..3e9).contains(&took) && line["cpu"].is_u64(), "{line}");
             let trace = Recording::read(&file(&run, line).unwrap());
             let is_there = match when.starts_with("irq") {
@@ -191,19 +189,19 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
 }
 
 /// What is planted among storms, and for how long: 200 in 20 minutes in the long form.
-const STORM: (u32, &str) = if guest::SOAK { (200, "5.7") } else { (12, "1.5") };
+const STORM: (u32, &str) = guest::by_form((4, "0.5"), (12, "1.5"), (200, "5.7"));
 
 #[test]
 fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
     let (planted, pause) = STORM;
     let run = guest::succeed(
-        &["--cpus", "4", "--no-load", "--timeout", "2400"],
+        &["--cpus", "2", "--paced", "--no-load", "--timeout", "2400"],
         &format!(
             r#"
         insmod $KUTRACE_MODULE tracemb=16
         kutrace_control gowrap
         # Ten thousand switches, forks and calls a second, on all CPUs.
-        stress-ng --quiet --switch 2 --fork 2 --sock 1 --timer 1 --fault 1 & load=$!
+        stress-ng --quiet --switch 1 --fork 1 --sock 1 --timer 1 --fault 1 & load=$!
         kutrace_control watch --bare --when 'call:rt_sigtimedwait > 200ms' --keep 5 --budget 130M \
             -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
@@ -213,10 +211,10 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
             # Nobody else calls it: rt_sigtimedwait of nothing, for 250 ms and more.
             perl -e 'my ($set, $time) = ("\0" x 8, pack("qq", 0, 250e6 + $ARGV[0] * 1e6)); syscall 128, $set, 0, $time, 8' $n
             sleep {pause}
-            [ $n = $(({planted} / 3)) ] && echo early=$(memory)
+            [ $n = $((({planted} + 2) / 3)) ] && echo early=$(memory)
             du -sk --apparent-size $SHARE/kept | cut -f1 >>$SHARE/sizes
         done
-        sleep 2
+        await eval "[ \$(wc -l <$SHARE/lines) -ge {planted} ]"
         echo late=$(memory)
         kutrace_control status | sed -n 's/^lost: *\([0-9]*\) .*/lost=\1/p'
         kill -INT $watch
@@ -240,7 +238,7 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
     let worst = lines.iter().filter_map(|line| line["took_ns"].as_u64()).max().unwrap();
     let kept = fs::read_dir(run.file("kept")).unwrap().map(|entry| entry.unwrap().path());
     let kept: Vec<_> = kept.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
-    assert_eq!(kept.len(), 5, "{kept:?}");
+    assert_eq!(kept.len(), planted.min(5) as usize, "{kept:?}");
     let is_worst = |path: &PathBuf| {
         let told: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
         told["took_ns"].as_u64() == Some(worst)
@@ -260,7 +258,7 @@ fn what_is_kept_of_a_recorder_that_wrapped_is_judged() {
         kutrace_control watch --bare --when signal -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
         until kutrace_control status | grep -q '(lap'; do sleep 0.5; done
-        sleep 2
+        sleep 1
         kill -USR1 $watch
         until grep -q signal $SHARE/lines; do sleep 0.1; done
         # Without the readings of `watch`, nothing can be said of the same recorder.

@@ -11,13 +11,13 @@ use crate::trace::Recording;
 
 /// Blocks of 64 KiB in the pool of 2 MiB.
 const BLOCKS: u64 = 32;
-const LAPS: u64 = if guest::SOAK { 100 } else { 20 };
+const LAPS: u64 = guest::by_form(5, 20, 100);
 const GETPRIORITY: u32 = SYSCALL + 140;
 /// The first argument of a getpriority that nobody else calls so.
 const MAGIC: u32 = 0x5afe;
 
 #[test]
-fn after_twenty_laps_the_newest_is_there_and_every_name() {
+fn after_many_laps_the_newest_is_there_and_every_name() {
     let script = format!(
         r#"
         insmod $KUTRACE_MODULE tracemb=2
@@ -30,7 +30,7 @@ fn after_twenty_laps_the_newest_is_there_and_every_name() {
         kill $load
         "#
     );
-    let run = guest::succeed(&["--no-load"], &script);
+    let run = guest::succeed(&["--no-load", "--cpus", "2"], &script);
     let blocks = Blocks::read(&run.file("t.raw"));
     let taken: u64 = blocks.cpus.values().filter_map(|blocks| blocks.last()).map(|last| last.sequence + 1).sum();
     eprintln!("wrap: {taken} blocks taken, {} laps", taken / BLOCKS);
@@ -72,7 +72,7 @@ fn a_pid_that_comes_again_has_the_name_of_its_thread() {
     let run = guest::succeed(
         &["--no-load"],
         r#"
-        gcc -O1 -Wall -Werror -o /tmp/namesakes $VM/namesakes.c
+        cp $BIN/namesakes /tmp
         insmod $KUTRACE_MODULE tracemb=1
         echo 400 >/proc/sys/kernel/pid_max
         taskset -pc 0-2 $$

@@ -11,25 +11,27 @@ use crate::guest;
 use crate::trace::{self, Recording};
 
 /// How many commands are killed in the middle.
-const KILLED: u64 = if guest::SOAK { 200 } else { 20 };
+const KILLED: u64 = guest::by_form(12, 20, 200);
 
 #[test]
 fn a_full_disk_keeps_the_trace_and_leaves_no_half_file() {
     let run = succeed(
-        &["--no-load"],
+        &["--no-load", "--cpus", "2"],
         r#"
+        # Two calls each, of which there is no room for all.
+        fill="dd if=/dev/zero of=/dev/null bs=1 count=100000 status=none"
         insmod $KUTRACE_MODULE tracemb=8
         mkdir /tmp/small
         mount -t tmpfs -o size=1m tmpfs /tmp/small
         kutrace_control gowrap
-        stress-ng --quiet --switch 2 --timeout 2
+        $fill
         fails 1 'small/s.raw: No space left on device' kutrace_control snapshot /tmp/small/s.raw
         fails 1 'the trace is still in the recorder: /tmp/small/t.raw: No space left on device' \
             kutrace_control stop /tmp/small/t.raw
         test -z "$(ls -A /tmp/small)"
         kutrace_control stop $SHARE/t.raw
         fails 1 'the trace is still in the recorder: /tmp/small/r.raw: No space left on device' \
-            kutrace_control record --wrap -b 8M -o /tmp/small/r.raw -- stress-ng --quiet --switch 2 --timeout 2
+            kutrace_control record --wrap -b 8M -o /tmp/small/r.raw -- $fill
         test -z "$(ls -A /tmp/small)"
         kutrace_control stop $SHARE/r.raw
         mount -o remount,size=64k /tmp/small
@@ -38,7 +40,7 @@ fn a_full_disk_keeps_the_trace_and_leaves_no_half_file() {
         "#,
     );
     for name in ["t.raw", "r.raw"] {
-        Recording::read_whole(&run.file(name));
+        Recording::read_whole_alone(&run.file(name));
         assert!(fs::metadata(run.file(name)).unwrap().len() > 1 << 20, "the disk was too large");
     }
 }
@@ -46,7 +48,7 @@ fn a_full_disk_keeps_the_trace_and_leaves_no_half_file() {
 #[test]
 fn a_lost_terminal_ends_a_recording_unless_it_was_told_otherwise() {
     let run = succeed(
-        &[],
+        &["--cpus", "2"],
         r#"
         before=$(megabytes)
         script -qec "kutrace_control record -b 32M -o $SHARE/lost.raw" /dev/null >/dev/null & terminal=$!
@@ -58,32 +60,34 @@ fn a_lost_terminal_ends_a_recording_unless_it_was_told_otherwise() {
         script -qec "nohup kutrace_control record -o $SHARE/nohup.raw" /dev/null >/dev/null & terminal=$!
         becomes tracing
         kill -9 $terminal
-        sleep 1
+        terminal_is_gone() { ! kill -0 $terminal; }
+        await terminal_is_gone 2>/dev/null
         kutrace_control mark later
         pkill -INT -f nohup.raw
         becomes empty
         "#,
     );
-    Recording::read_whole(&run.file("lost.raw"));
-    let trace = Recording::read_whole(&run.file("nohup.raw"));
+    Recording::read_whole_alone(&run.file("lost.raw"));
+    let trace = Recording::read_whole_alone(&run.file("nohup.raw"));
     assert!(trace.of(MARK_A.into()).any(|e| trace.event_name(e) == "mark_a=later"));
 }
 
 #[test]
 fn a_lost_terminal_leaves_a_whole_file_or_none_and_the_trace_in_the_recorder() {
-    let run = succeed(
-        &["--no-load"],
-        r#"
+    let times = guest::by_form(2, 5, 5);
+    let seed = guest::seed();
+    let script = r#"
         insmod $KUTRACE_MODULE tracemb=64
         kutrace_control go
-        for n in 1 2; do dd if=/dev/zero of=/dev/null bs=1 count=2000000 2>/dev/null & done; wait
+        for n in 1 2; do dd if=/dev/zero of=/dev/null bs=1 count=700000 2>/dev/null & done; wait
         kutrace_control stop $SHARE/first.raw || [ $? = 3 ]
         least=$(($(stat -c %s $SHARE/first.raw) - 1000000))
         mkdir /tmp/traces
         # Milliseconds within which the signal comes: fewer after a file that was complete, else more.
         most=200 complete=0 given_up=0
-        for n in $(seq 200); do
-            if [ $complete -ge 5 -a $given_up -ge 5 ]; then break; fi
+        n=0
+        until [ $complete -ge $times -a $given_up -ge $times ]; do
+            n=$((n + 1))
             file=/tmp/traces/$n.raw
             kutrace_control stop $file 2>/tmp/err & victim=$!
             after=$((RANDOM % most))
@@ -113,10 +117,10 @@ fn a_lost_terminal_leaves_a_whole_file_or_none_and_the_trace_in_the_recorder() {
         if grep -F ' MiB of ' /tmp/err; then exit 98; fi
         echo complete=$complete
         echo given_up=$given_up
-        "#,
-    );
-    let [complete, given_up] = ["complete", "given_up"].map(|name| run.number(name));
-    assert!(complete >= 5 && given_up >= 5, "{complete} complete, {given_up} given up");
+        "#;
+    let head = format!("times={times} RANDOM={seed}\n");
+    let run = succeed(&["--no-load", "--cpus", "2", "--timeout", "1200"], &[&head, script].concat());
+    println!("{} complete, {} given up", run.number("complete"), run.number("given_up"));
     let [first, last] = ["first.raw", "last.raw"].map(|name| Blocks::read(&run.file(name)));
     assert!(first.header.blocks > 256, "{} blocks are written too fast", first.header.blocks);
     let terminal = fs::read(run.file("terminal")).unwrap();
@@ -126,9 +130,10 @@ fn a_lost_terminal_leaves_a_whole_file_or_none_and_the_trace_in_the_recorder() {
 
 #[test]
 fn killed_at_any_point_it_holds_nothing() {
-    let script = format!("most_killed={KILLED}");
+    let seed = guest::seed();
+    let script = format!("most_killed={KILLED} RANDOM={seed}");
     let run = succeed(
-        &["--no-load", "--timeout", "1800"],
+        &["--no-load", "--cpus", "2", "--timeout", "1800"],
         &[
             &script,
             r#"
@@ -159,11 +164,8 @@ fn killed_at_any_point_it_holds_nothing() {
                 most=$((most - most / 4))
             fi
             # A command that is about to be started has the device open for a moment longer.
-            for again in $(seq 50); do
-                kutrace_control status >/tmp/status
-                grep -q '^held:   by nobody' /tmp/status && break || sleep 0.1
-            done
-            grep -q '^held:   by nobody' /tmp/status || { cat /tmp/status >&2; exit 98; }
+            is_free() { kutrace_control status | grep -q '^held:   by nobody'; }
+            await is_free
             # A start outlives who gave it, unless that holds the recorder.
             kutrace_control reset --force
         done
@@ -171,7 +173,8 @@ fn killed_at_any_point_it_holds_nothing() {
         kutrace_control go
         ls / >/dev/null
         kutrace_control stop $SHARE/last.raw
-        sleep 1
+        as_before() { [ $(($(vmalloc) - before)) -lt 4096 ]; }
+        await as_before
         echo grown=$(( $(vmalloc) - before < 0 ? 0 : $(vmalloc) - before ))
         ls -A | grep -v '\.raw$' >&2 && exit 97
         mkdir $SHARE/traces; cp *.raw $SHARE/traces
@@ -187,6 +190,6 @@ fn killed_at_any_point_it_holds_nothing() {
     let files: Vec<_> = fs::read_dir(run.file("traces")).unwrap().map(|entry| entry.unwrap().path()).collect();
     let rounds = run.number("rounds");
     eprintln!("control: {KILLED} of {rounds} killed, {} files were complete", files.len());
-    assert!(files.len() as u64 > KILLED / 10, "{} files were complete", files.len());
-    trace::each(&files, |path| Recording::read(path).check());
+    assert!(!files.is_empty(), "no file was complete");
+    trace::each(&files, |path| Recording::read_alone(path).check());
 }

@@ -41,31 +41,27 @@ fn is_address(name: &str) -> bool {
 #[test]
 fn a_sample_of_a_program_has_the_name_of_its_function() {
     let run = guest::succeed(
-        &["--cpus", "2"],
+        &["--cpus", "2", "--paced"],
         r#"
         cd /tmp
-        gcc -g -O2 -Wall -Werror -shared -fPIC -DLIBRARY -Wl,--build-id -o libturn.so $VM/functions.c
-        gcc -g -O2 -Wall -Werror -Wl,--build-id -o program $VM/functions.c -L. -lturn -Wl,-rpath,/tmp
-        gcc -g -O2 -Wall -Werror -static -no-pie -Wl,--build-id=none -DLIBRARY -c -o turn.o $VM/functions.c
-        gcc -g -O2 -Wall -Werror -static -no-pie -Wl,--build-id=none -o fixed $VM/functions.c turn.o
-        strip -o stripped program
+        cp $BIN/functions/{libturn.so,program,fixed,stripped} .
         for name in program stripped fixed; do
-            kutrace_control record -o $name.raw -- ./$name
+            kutrace_control record -o $name.raw -- ./$name 0.2
             rawtoevent $name.raw >$SHARE/$name.events 2>$SHARE/$name.said
         done
-        kutrace_control record --stream -o stream.raw -- ./program 0.5
+        kutrace_control record --stream -o stream.raw -- ./program 0.2
         rawtoevent stream.raw >$SHARE/stream.events
-        kutrace_control record --no-symbols -o bare.raw -- ./program 0.5
+        kutrace_control record --no-symbols -o bare.raw -- ./program 0.2
         rawtoevent bare.raw >$SHARE/bare.events
         # What runs at the stop is known without a process that records, what has ended is not.
         kutrace_control go
-        ./program 0.5
-        ./program 30 & sleep 1
+        ./program 0.2
+        ./program 30 & sleep 0.5
         kutrace_control stop both.raw
         kill %1
         rawtoevent both.raw >$SHARE/both.events
         # Another build of the same name names nothing.
-        gcc -g -O1 -Wall -Werror -Wl,--build-id -o program $VM/functions.c -L. -lturn -Wl,-rpath,/tmp
+        cp $BIN/functions/other program
         rawtoevent program.raw >$SHARE/other.events 2>$SHARE/other.said
         kutrace_control html program.raw -o $SHARE/page.html 2>$SHARE/html.said
         "#,

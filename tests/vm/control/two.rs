@@ -6,12 +6,13 @@ use std::fs;
 use kutrace_format::abi::event::MARK_A;
 
 use super::succeed;
+use crate::guest;
 use crate::trace::{self, Recording};
 
 #[test]
 fn the_second_of_two_is_told_who_holds_the_recorder() {
     let run = succeed(
-        &[],
+        &["--cpus", "2"],
         r#"
         kutrace_control record --wrap -o $SHARE/first.raw & holder=$!
         becomes tracing
@@ -37,8 +38,8 @@ fn the_second_of_two_is_told_who_holds_the_recorder() {
         kutrace_control stop $SHARE/rescued.raw
         "#,
     );
-    for name in ["first.raw", "snapshot.raw", "rescued.raw"] {
-        Recording::read_whole(&run.file(name));
+    for name in ["snapshot.raw", "rescued.raw"] {
+        Recording::read_whole_alone(&run.file(name));
     }
     let trace = Recording::read_whole(&run.file("first.raw"));
     assert!(trace.of(MARK_A.into()).any(|e| trace.event_name(e) == "mark_a=meant"));
@@ -49,12 +50,13 @@ fn the_second_of_two_is_told_who_holds_the_recorder() {
 
 #[test]
 fn two_at_once_do_each_their_work_or_say_why_not() {
-    let run = succeed(
-        &["--no-load"],
-        r#"
+    // The same sequences of commands in the gate; how they meet is another matter each time.
+    let seed = guest::seed();
+    let script = r#"
         insmod $KUTRACE_MODULE tracemb=8
         mkdir $SHARE/traces
         both() {
+            RANDOM=$((seed + $2))
             for n in $(seq 60); do
                 case $((RANDOM % 5)) in
                     0) words="go" ;;
@@ -69,8 +71,8 @@ fn two_at_once_do_each_their_work_or_say_why_not() {
                 case $status in 0|1|3) ;; *) exit 96 ;; esac
             done >/tmp/$1.did
         }
-        both a & a=$!
-        both b & b=$!
+        both a 1 & a=$!
+        both b 2 & b=$!
         wait $a; wait $b
         cat /tmp/?.did | sed 's/ [^ ]*raw//' | sort | uniq -c >&2
         cat /tmp/?.said | grep -v ^hint | sed 's/[0-9][0-9]*/N/g' | sort | uniq -c | sort -rn >$SHARE/said
@@ -79,8 +81,8 @@ fn two_at_once_do_each_their_work_or_say_why_not() {
         kutrace_control stop $SHARE/last.raw
         dmesg >$SHARE/dmesg
         ! grep -E 'WARNING|BUG|Oops|RIP:' $SHARE/dmesg >&2
-        "#,
-    );
+        "#;
+    let run = succeed(&["--no-load", "--cpus", "2"], &format!("seed={seed}\n{script}"));
     let said = fs::read_to_string(run.file("said")).unwrap();
     eprintln!("{}{said}", run.err);
     let known = [
@@ -95,7 +97,7 @@ fn two_at_once_do_each_their_work_or_say_why_not() {
         assert!(known.iter().any(|fact| line.contains(fact)), "{line}");
     }
     let files: Vec<_> = fs::read_dir(run.file("traces")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(files.len() > 10, "{} traces\n{said}", files.len());
-    trace::each(&files, |path| Recording::read(path).check());
+    assert!(files.len() > 3, "{} traces\n{said}", files.len());
+    trace::each(&files, |path| Recording::read_alone(path).check());
     Recording::read_whole(&run.file("last.raw"));
 }

@@ -9,7 +9,7 @@
 //   softirq N   a softirq takes N ms, on this CPU
 //   irq N       an interrupt takes N ms, on this CPU
 //   tsc N       the kernel no longer trusts the TSC, as if its watchdog had said so
-//   linger N    whichever CPU goes or comes from then on takes N ms longer
+//   linger N    while N is not 0, whichever CPU goes or comes waits: then the parameter lingers is 1
 // With watch=1 it lets CPUs idle in three ways, as a driver of cpuidle: polling, hlt, and a wait that a store ends, which
 // looks like mwait with the hint 0x21.
 
@@ -65,11 +65,16 @@ static void long_irq(struct irq_work *work)
 
 static DEFINE_IRQ_WORK(long_work, long_irq);
 
-static int how_long_to_linger, lingering;
+static int shall_linger, lingering, lingers;
+module_param(lingers, int, 0444);
 
 static int linger(unsigned int cpu)
 {
-	msleep(how_long_to_linger);
+	while (READ_ONCE(shall_linger)) {
+		lingers = 1;
+		msleep(10);
+	}
+	lingers = 0;
 	return 0;
 }
 
@@ -104,8 +109,10 @@ static int provoke(const char *text, const struct kernel_param *param)
 		irq_work_queue(&long_work);
 	} else if (!strcmp(word, "tsc")) {
 		mark_tsc_unstable("as provoked");
-	} else if (!strcmp(word, "linger") && !lingering) {
-		how_long_to_linger = n;
+	} else if (!strcmp(word, "linger") && lingering) {
+		WRITE_ONCE(shall_linger, n);
+	} else if (!strcmp(word, "linger")) {
+		shall_linger = n;
 		n = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "provoke",
 					      linger, linger);
 		if (n < 0)

@@ -208,7 +208,8 @@ fn accelerator_words(accelerator: Accelerator) -> &'static [&'static str] {
         // Not page tables of five levels: an interrupt while the kernel patches itself for them makes KASAN complain.
         Accelerator::Tcg => &["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"],
         Accelerator::Interleaved => &["-accel", "tcg,thread=single", "-cpu", "max,la57=off"],
-        Accelerator::Paced => &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=on", "-cpu", "max,la57=off"],
+        // 8 ns for each instruction, which is about what one takes: so a second in which the guest is busy takes about one.
+        Accelerator::Paced => &["-accel", "tcg,thread=single", "-icount", "shift=3,sleep=on", "-cpu", "max,la57=off"],
         Accelerator::Counted => &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max"],
     }
 }
