@@ -165,7 +165,15 @@ impl Builder {
             above.extend(&doubt.above);
             since = doubt.since;
         }
-        cpu.begin = Some(UnsettledStart { known, above, spans: Vec::new(), anywhere, in_tick: false, kernel_until: Time::MIN, since });
+        cpu.begin = Some(UnsettledStart {
+            known,
+            above,
+            spans: Vec::new(),
+            anywhere,
+            in_tick: false,
+            kernel_until: Time::MIN,
+            since,
+        });
         cpu.folded = None;
     }
 
