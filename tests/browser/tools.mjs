@@ -424,7 +424,7 @@ export const tools = {
     await ask(page, () => __ku.app.select(-1));
     await page.keyboard.press("v");
     await page.keyboard.press("0");
-    await rest(page);
+    await page.locator("#details", { hasText: "write(16)..." }).waitFor();
     const table = await page.locator("#details").innerText();
     assert.ok(table.includes("write(16)...") && table.includes("write()=3") && !table.includes("=0"), table);
     return {};

@@ -58,6 +58,7 @@ pub fn fail(error: &anyhow::Error) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::progress::tests::LINE;
     use anyhow::Context;
     use std::io;
 
@@ -69,6 +70,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_has_a_status_of_its_own_whatever_stands_around_it() {
+        let _line = LINE.lock();
         let error = anyhow::Error::from(Interrupted).context("t.trace").context("stop");
         assert_eq!(fail(&error), Exit::Interrupted);
         assert_eq!(Status::from(Exit::Interrupted), Status(130));
@@ -76,6 +78,7 @@ mod tests {
 
     #[test]
     fn a_failure_stands_behind_its_place() {
+        let _line = LINE.lock();
         let error = Err::<(), _>(Failure::new("busy", "wait")).context("/dev/kutrace").unwrap_err();
         assert_eq!(format!("{error:#}"), "/dev/kutrace: busy");
         assert_eq!(fail(&error), Exit::Failed);

@@ -67,9 +67,10 @@ impl Drop for Watch {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::sync::mpsc::Receiver;
+    use std::sync::Mutex;
 
     struct Screen(Sender<Vec<u8>>);
 
@@ -84,8 +85,12 @@ mod tests {
         }
     }
 
+    /// Held by tests that print, since there is one last line for all.
+    pub(crate) static LINE: Mutex<()> = Mutex::new(());
+
     #[test]
     fn what_is_shown_is_taken_away_at_the_end() {
+        let _line = LINE.lock();
         let (screen, seen): (_, Receiver<Vec<u8>>) = channel();
         let watch = Watch::begin(|| Some(37), Screen(screen), Duration::ZERO);
         let mut text = Vec::new();

@@ -20,8 +20,8 @@ use anyhow::{bail, Context, Result};
 use clap::Args;
 use kutrace_cli::signal::SignalGuard;
 
-use crate::kernel::Variant;
 use crate::mutants::{self, MutantsArgs};
+use crate::progress::{self, tied};
 use crate::{demo, packages, place, tools, versions};
 use plan::{Form, Programs, Task, Tier};
 use report::Report;
@@ -156,6 +156,8 @@ fn owned(names: &[&str]) -> Vec<String> {
 
 /// A run of tests from its beginning to its last line.
 struct Run {
+    /// This program.
+    xtask: PathBuf,
     form: Form,
     programs: Programs,
     report: Report,
@@ -179,7 +181,7 @@ impl Run {
         fs::write(&skipped, "").with_context(|| skipped.display().to_string())?;
         let text = |path: PathBuf| path.display().to_string();
         let mut variables = vec![
-            ("KUTRACE_XTASK", text(xtask)),
+            ("KUTRACE_XTASK", text(xtask.clone())),
             (crate::vm::READY, "1".to_owned()),
             ("KUTRACE_SKIPPED", text(skipped.clone())),
             ("KUTRACE_DEMO", text(demo::artifacts())),
@@ -188,13 +190,15 @@ impl Run {
             ("PROPTEST_RNG_SEED", seed.to_string()),
         ];
         variables.extend(SEARCHES.map(|(name, value)| (name, value.to_owned())));
-        Ok(Run { form, programs, report: Report::new(skipped)?, variables, guard, began })
+        Ok(Run { xtask, form, programs, report: Report::new(skipped)?, variables, guard, began })
     }
 
     /// The whole way from the kernel to the page; what it leaves, tests look at.
     fn demo(&mut self) {
         let began = Instant::now();
-        let made = demo::run(Variant::USUAL.into(), &[]);
+        let mut demo = tied(&self.xtask.to_string_lossy());
+        // What the workload prints is of interest only if something is wrong.
+        let made = progress::run("demo", demo.arg("demo"), &place::target().join("demo.log"));
         self.report.step("demo", made.map_err(|error| format!("{error:#}")), began.elapsed());
     }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::place;
 use crate::progress::output;
 
-/// Rust's compiler, which is no package.
+/// The compiler of Rust, which Debian has no package of here.
 const RUSTC: &str = "rustc";
 
 /// A line for each that is another here, in the order of the file.
@@ -25,7 +25,7 @@ pub fn others_in_debian() -> Result<Vec<String>> {
     compared(|name| {
         let policy = output(Command::new("apt-cache").args(["policy", name]))?;
         let candidate = policy.lines().find_map(|line| line.trim().strip_prefix("Candidate: "));
-        // What is no package is as it was.
+        // The compiler of Rust is from elsewhere.
         Ok(candidate.filter(|_| name != RUSTC).unwrap_or_default().to_owned())
     })
 }

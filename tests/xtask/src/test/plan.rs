@@ -212,7 +212,7 @@ fn tests(path: &Path, names: &[String], times: &BTreeMap<String, f64>) -> Result
 /// The program that a line of cargo's names.
 fn program(line: &str) -> Option<Program> {
     let field = |name: &str| Some(line.split_once(&format!(r#""{name}":""#))?.1.split('"').next()?.to_owned());
-    if !line.contains(r#""reason":"compiler-artifact""#) || !line.contains(r#""test":true}"#) {
+    if !line.contains(r#""reason":"compiler-artifact""#) || !line.contains(r#""test":true},"features""#) {
         return None;
     }
     let path = PathBuf::from(field("executable")?);
