@@ -18,8 +18,11 @@ const settle = (page) => ask(page, () => new Promise((done) => requestAnimationF
 const plot = (page) => page.locator("#overlay").boundingBox();
 const ready = (page) => page.waitForFunction(() => window.__ku?.ready === true);
 
-/** Waits until the address has followed the view. */
-const rest = (page) => page.waitForTimeout(400);
+/** Waits until the address has followed the view, and the browser's history what was added. */
+const rest = (page) => page.waitForFunction(() => {
+  const { app } = __ku;
+  return location.hash === addressOf(app) && JSON.stringify(history.state) === JSON.stringify(addedTo(app));
+});
 
 /** Presses a key that gives a file away, and returns the file's path and name. */
 async function given(page, key, as) {
@@ -421,7 +424,7 @@ export const tools = {
     await ask(page, () => __ku.app.select(-1));
     await page.keyboard.press("v");
     await page.keyboard.press("0");
-    await page.waitForTimeout(400);
+    await rest(page);
     const table = await page.locator("#details").innerText();
     assert.ok(table.includes("write(16)...") && table.includes("write()=3") && !table.includes("=0"), table);
     return {};
@@ -936,7 +939,7 @@ export const tools = {
         app.drawNow();
       }, [address, notes]);
       await page.mouse.move(3, 3);
-      await page.waitForTimeout(50);
+      await settle(page);
       const png = await page.screenshot();
       const file = join(folder, `${name}.png`);
       if (bless) writeFileSync(file, png);

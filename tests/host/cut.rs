@@ -85,3 +85,21 @@ fn of_every_part_of_a_trace_the_spans_say_what_happened() {
         panic!("{}:\n{wrong}", folder.keep().display());
     }
 }
+
+#[test]
+fn a_cpu_that_begins_late_inside_of_anything_needs_no_repair() {
+    let (before, after) = (300, 2000);
+    for path in traces() {
+        let bytes = fs::read(&path).unwrap();
+        let raw = raw::parse(&bytes).unwrap();
+        let entries = entries(&raw);
+        let start = raw.header.start.tsc >> raw.header.shift;
+        let at = |n: usize| entries[n].1.at - start;
+        for n in (before..entries.len().saturating_sub(after)).step_by(4001 / cuts() as usize) {
+            let mut cut = Part { from: at(n - before), to: at(n + after), ..Part::default() };
+            cut.late.insert(entries[n].0, at(n) + 1 - cut.from);
+            let (_, tally) = build(source::decode(&part(&raw, &entries, &cut).bytes()).unwrap());
+            assert_eq!(tally.repairs, 0, "{}, entry {n}: {:?}", path.display(), tally.first);
+        }
+    }
+}

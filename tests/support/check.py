@@ -41,6 +41,8 @@ GUEST_IN, GUEST_OUT, GUEST = 0x221, 0x222, 0x4FC
 # The guest halted: by Intel's number, and by AMD's.
 HALTS = {0x1000C, 0x20078}
 PC_USER, PC_KERNEL = 0x280, 0x281
+# What programs insert by the recorder's own system call, which is itself no event.
+INSERTED = {0x201, 0x202, 0x203, 0x20A, 0x20B, 0x20C, 0x20D, 0x210, 0x211, 0x212, 0x216, 0x217, 0x219, 0x21A, 0x21B}
 GOES_OFFLINE, COMES_ONLINE = 0x227, 0x228
 STEAL = 0x229
 SOFTIRQ, SCHED, LOST, USER, C_EXIT, KERNEL, EXIT_WORK = 0x5FF, 0xDFF, 0x30000, 0x10000, 0x20000, 0x40000, 0x9FD
@@ -178,6 +180,8 @@ class Reading:
         self.scheduled = collections.defaultdict(list)
         # When something happened on each CPU, and when others sent it interrupts.
         self.moments, self.sent = collections.defaultdict(list), collections.defaultdict(list)
+        # When the threads of each CPU did something themselves, and whether they inserted it.
+        self.acts, self.inserted = collections.defaultdict(list), collections.defaultdict(list)
         # From when to when events of CPUs are missing; when each thread was last seen; those of which a gap has left
         # unknown what they are in, and since when they are seen again.
         self.gaps = gaps
@@ -271,6 +275,9 @@ class Reading:
         self.moments[cpu].append(ts)
         if number in (IPI, STORE) and event.arg != cpu:
             self.sent[event.arg].append(ts)
+        if number in INSERTED or number in (SWITCH, SCHED) or is_call(number) or is_return(number):
+            self.acts[cpu].append(ts)
+            self.inserted[cpu].append(number in INSERTED)
         if cpu not in self.since:
             self.since[cpu] = self.intervals.get(cpu, (ts, ts))[0]
         if number == SCHED | 0x200:
@@ -783,8 +790,8 @@ class Checker:
                 continue
             self.asked["sample"] += 1
             user = USER < self.inside(span) < C_EXIT
-            # From the end of one interrupt to the next the kernel runs, and no event says so.
-            if user and kernel and between:
+            # From the end of one interrupt to the next the kernel runs, and no event says so; nor in the recorder's call.
+            if user and kernel and (between or self.inserts(cpu, ts)):
                 self.explained += 1
             elif user == kernel:
                 self.bad("sample", f"{ts} cpu {cpu} {name} is {'kernel' if kernel else 'user'}", span)
@@ -838,6 +845,11 @@ class Checker:
             place -= 1
         kinds = {self.inside(span) for span in spans[place + 1:first + 1]}
         return spans[place] if place >= 0 else None, len(kinds) > 1
+
+    def inserts(self, cpu, ts):
+        """Whether a thread may be in the recorder's own call: what it inserted is its last act so far, or the next."""
+        place = bisect.bisect_left(self.reading.acts[cpu], ts)
+        return any(self.reading.inserted[cpu][max(place - 1, 0):place + 1])
 
     def inside(self, span):
         """What a CPU is at in a span, if it stood still what it was."""
@@ -927,7 +939,7 @@ def check(events, spans, summary=None, whole=None):
     checker.run()
     print(f"{events}: " + ", ".join(f"{count} {kind}" for kind, count in checker.asked.items()))
     print(f"{len(checker.found['sample'])} of {checker.asked['sample']} samples of the program counter contradict a span,"
-          f" {checker.explained} lie between two interrupts")
+          f" {checker.explained} lie between two interrupts or in the recorder's call")
     for kind, found in checker.found.items():
         if found:
             print(f"{kind}: {len(found)} wrong")

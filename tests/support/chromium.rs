@@ -22,6 +22,17 @@ pub fn run(scenario: &str, page: &Path, expected: &Value) -> Value {
     answer(node.env("CHROMIUM", BROWSER), scenario, page)
 }
 
+/// Whether the browser is the one that the gate was last seen to pass with: another may draw some pixels in another way.
+///
+/// # Panics
+/// If the browser is not there, or `versions.txt` does not name it.
+pub fn is_known() -> bool {
+    let listed = include_str!("../versions.txt").lines().find_map(|line| line.strip_prefix("chromium-headless-shell "));
+    let known = listed.and_then(|version| version.split('-').next()).expect("versions.txt names it");
+    let said = Command::new(BROWSER).arg("--version").output().expect("the browser");
+    String::from_utf8_lossy(&said.stdout).split_whitespace().any(|word| word == known)
+}
+
 /// Opens and uses the page in Debian's Firefox, as `browser/firefox.mjs` says; `expected` has the number of spans, a
 /// search with its count, and spans that are to be hit.
 ///

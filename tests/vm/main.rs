@@ -39,7 +39,6 @@ mod snapshot;
 mod stream;
 mod watch;
 #[cfg(feature = "night")]
-#[cfg(feature = "night")]
 mod always;
 mod top;
 mod recover;
@@ -52,6 +51,5 @@ mod machines;
 mod tracepoints;
 mod guests;
 mod stock;
-#[cfg(feature = "night")]
 #[cfg(feature = "night")]
 mod sources;

@@ -54,6 +54,8 @@ pub struct UnsettledStart {
     spans: Vec<Span>,
     /// Whether it began in the middle of anything, an interrupt for example; else where its thread was switched to.
     anywhere: bool,
+    /// Whether a tick has said that what it interrupted is user code: then it is inside of that tick's interrupt alone.
+    in_tick: bool,
     /// When a sample said last that the thread was in the kernel.
     pub kernel_until: Time,
     /// Since when that is so, in earlier runs of the thread, too.
@@ -163,7 +165,15 @@ impl Builder {
             above.extend(&doubt.above);
             since = doubt.since;
         }
-        cpu.begin = Some(UnsettledStart { known, above, spans: Vec::new(), anywhere, kernel_until: Time::MIN, since });
+        cpu.begin = Some(UnsettledStart {
+            known,
+            above,
+            spans: Vec::new(),
+            anywhere,
+            in_tick: false,
+            kernel_until: Time::MIN,
+            since,
+        });
         cpu.folded = None;
     }
 
@@ -176,12 +186,23 @@ impl Builder {
         self.doubts.remove(&self.threads.list[cpu.thread].pid);
     }
 
+    /// A thread is in no call: that is settled, unless only a tick says so, whose interrupt nobody saw begin.
+    pub(super) fn settle_but_tick(&mut self, c: usize) {
+        let sees = self.sees(Capability::Interrupts);
+        let cpu = &mut self.cpus[c];
+        let interrupted = cpu.stack.iter().any(|f| f.level() == Level::Irq);
+        match &mut cpu.begin {
+            Some(begin) if sees && !interrupted && begin.may_be_interrupted(cpu.stack.len()) => begin.in_tick = true,
+            _ => self.settle(c),
+        }
+    }
+
     /// A program leaves its CPU, and nothing has shown yet what it was inside of at its start.
     pub(super) fn settle_later(&mut self, c: usize) {
         let thread = &self.threads.list[self.cpus[c].thread];
         let lives = thread.side == Side::Program && thread.life == Life::Lives;
         let (pid, stays) = (thread.pid, thread.pid != Pid::IDLE && lives);
-        let begin = self.cpus[c].begin.as_ref().filter(|_| stays);
+        let begin = self.cpus[c].begin.as_ref().filter(|begin| stays && !begin.in_tick);
         let doubt = begin.map(|begin| Doubt { since: begin.since, above: begin.above.clone() });
         self.settle(c);
         doubt.into_iter().for_each(|doubt| drop(self.doubts.insert(pid, doubt)));
@@ -196,6 +217,10 @@ impl Builder {
         let (cpu, nesting) = (&self.cpus[c], self.nesting);
         let Some(work) = call.work() else { return false };
         let Some(begin) = cpu.begin.as_ref().filter(|b| b.allows(call, nesting)) else { return false };
+        let is_tick = begin.in_tick;
+        if is_tick && call.level() != Level::Irq {
+            return false;
+        }
         let known = begin.known.min(cpu.stack.len());
         let (below, above) = cpu.stack.split_at(known);
         let fits = |f: &Frame| nesting.allows(*f, work);
@@ -222,6 +247,9 @@ impl Builder {
         let shown = begin.give(below, call) | begin.give(exit_work, call);
         begin.runs(work, known);
         cpu.stack.push(Frame { shown, ..call });
+        if is_tick {
+            self.settle(c);
+        }
         true
     }
 

@@ -83,7 +83,9 @@ impl Builder {
         if !self.sees(Capability::Returns) || self.running(c) == Pid::IDLE || self.cpus[c].is_lost() {
             return;
         }
-        self.in_no_call(c);
+        self.left_before(c);
+        self.set_side(self.cpus[c].thread, Side::Program);
+        self.settle_but_tick(c);
         let since = self.cpus[c].entered;
         let stack = &mut self.cpus[c].stack;
         let left = stack.iter().skip(1).take_while(|f| f.level() != Level::Irq).count();

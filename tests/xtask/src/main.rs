@@ -7,6 +7,7 @@
 mod place;
 mod progress;
 mod packages;
+mod versions;
 mod toolchain;
 mod kernel;
 mod module;
@@ -55,7 +56,7 @@ enum Task {
     Test(test::TestArgs),
     /// Run every tier in its long form, with other seeds and on other kernels
     Night,
-    /// Run the long form of the recorder's tests in the VM, also on other kernels, and every mutant: hours
+    /// Run the longest form of the recorder's tests in the VM, also on other kernels, and every mutant: hours
     Soak,
     /// Remove one hook or one line of the recorder at a time: a test must fail for each
     Mutants(mutants::MutantsArgs),

@@ -22,7 +22,7 @@ use kutrace_cli::signal::SignalGuard;
 
 use crate::kernel::Variant;
 use crate::mutants::{self, MutantsArgs};
-use crate::{demo, packages, place, tools};
+use crate::{demo, packages, place, tools, versions};
 use plan::{Form, Programs, Task, Tier};
 use report::Report;
 
@@ -128,6 +128,7 @@ pub fn night() -> Result<u8> {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(SEED, |time| time.as_secs());
     let mut run = Run::begin(Form::Night, seed)?;
     println!("the seed of this night: {seed}");
+    versions::others_in_debian()?.iter().for_each(|other| println!("Debian has {other}"));
     run.demo();
     run.pass(&TestArgs::default().selection()?, None)?;
     for (kernel, tests) in OTHERS {
@@ -170,6 +171,7 @@ impl Run {
         // Before anything rebuilds this program: afterwards its path may be that of a deleted file.
         let xtask = std::env::current_exe().context("test: xtask's own path")?;
         packages::ensure()?;
+        versions::others_here()?.iter().for_each(|other| println!("this machine has {other}"));
         tools::ensure()?;
         let guard = SignalGuard::new()?;
         let programs = Programs::build(form)?;
