@@ -291,13 +291,15 @@ fn idle_time(run: &Run, trace: &Recording) {
 }
 
 /// How long each CPU polled while it was idle, by the ticks that found it there: a CPU that polls has them, also where
-/// the kernel, as 7.3 does, counts fewer. One that stood still missed some.
+/// the kernel, as 7.3 does, counts fewer. One that stood still missed some; and a tick stands for all of its 4 ms, also for
+/// the interrupts in them, of which it is one.
 fn idle_ticks(trace: &Recording) {
     let window = Window::new(trace, BEFORE + 4, AFTER + 4).inner;
     for cpu in 0..trace.events.meta.intervals.len() {
         let is_idle = |e: &&Event| e.cpu.index() == cpu && e.pid.number() == 0 && window.contains(&e.ts.0);
         let sampled = trace.of(PC_KERNEL).filter(is_idle).count() as i64 * TICK;
-        let most = time_within(&window, idle_spans(trace, cpu));
+        let with_interrupts = trace.spans.spans.iter().filter(|s| s.cpu == on_cpu(cpu) && s.pid == of_thread(0));
+        let most = time_within(&window, with_interrupts);
         let least = time_within(&window, idle_spans(trace, cpu).filter(|s| s.event() as u32 != STALLED));
         eprintln!("idle, cpu {cpu}: its ticks say {sampled} units of 10 ns, the trace {least} to {most}");
         let most = most + most / 20 + 5 * TICK;
