@@ -32,7 +32,7 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
     let script = format!(
         r#"{TAKE}
         take slow keep
-        insmod $KUTRACE_MODULE tracemb=8
+        insmod $KUTRACE_MODULE tracemb=2
         kutrace_control gowrap
         kutrace_control watch --when 'call:clock_nanosleep > 500ms' --when 'mark:begin..end > 500ms' \
             --when 'rpc:get > 500ms' --when 'run:hog > 50ms' --when keep --when signal \
