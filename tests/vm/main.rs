@@ -45,4 +45,5 @@ mod machines;
 mod tracepoints;
 mod guests;
 mod stock;
+mod harm;
 mod sources;
