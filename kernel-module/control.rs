@@ -5,9 +5,10 @@
 //! one at a time.
 
 use core::cell::UnsafeCell;
-use core::ffi::{c_long, c_uint, c_void};
+use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::sync::atomic::Ordering;
 
-use kernel::error::code;
+use kernel::error::{code, to_result};
 use kernel::prelude::*;
 
 use crate::abi::command::{
@@ -17,7 +18,8 @@ use crate::abi::command::{
 };
 use crate::abi::event::MARK_A;
 use crate::abi::landmark::PANIC;
-use crate::state::State;
+use crate::abi::programs::{IOCTL_QUOTA, IOCTL_REFUSED, IOCTL_TAKEN};
+use crate::state::{State, ASLEEP};
 use crate::{arch, ffi, landmark, lifecycle, ops, pool, reserved, stream};
 
 struct StateCell(UnsafeCell<State>);
@@ -39,7 +41,8 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
     // SAFETY: the control lock is held.
     let state = unsafe { &mut *STATE.0.get() };
     let result = match command {
-        IOCTL_RESET | IOCTL_PORTS | IOCTL_TRACEPOINTS | IOCTL_START | IOCTL_STOP | IOCTL_ACQUIRE
+        IOCTL_RESET | IOCTL_PORTS | IOCTL_TRACEPOINTS | IOCTL_START | IOCTL_STOP | IOCTL_ACQUIRE | IOCTL_FORGET
+        | IOCTL_QUOTA | IOCTL_TAKEN
             if state.is_held_by_other_than(file) =>
         {
             Err(code::EBUSY)
@@ -108,6 +111,10 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
             unsafe { ffi::kutrace_shim_reserved_forget() };
             Ok(())
         }
+        IOCTL_QUOTA | IOCTL_TAKEN | IOCTL_REFUSED => {
+            // SAFETY: the control lock is held, and `argument` is valid for the structure of each.
+            to_result(unsafe { ffi::kutrace_programs_control(command, argument.cast()) } as c_int)
+        }
         _ => Err(code::ENOTTY),
     };
     match result {
@@ -140,7 +147,7 @@ unsafe extern "C" fn kutrace_may_note(file: *const c_void) -> c_long {
 }
 
 /// The machine is about to sleep. Its TSC may begin again when it wakes, its CPUs go and come, and its devices: a trace
-/// ends before.
+/// ends before, and none begins until [`kutrace_end_of_sleep`].
 ///
 /// # Safety
 /// The control lock is held.
@@ -148,6 +155,13 @@ unsafe extern "C" fn kutrace_may_note(file: *const c_void) -> c_long {
 unsafe extern "C" fn kutrace_end_for_sleep() {
     // SAFETY: the control lock is held.
     unsafe { &mut *STATE.0.get() }.stop(NOTE_SLEEP);
+    ASLEEP.store(true, Ordering::Relaxed);
+}
+
+/// It has slept, or will not. Traces can begin again.
+#[no_mangle]
+extern "C" fn kutrace_end_of_sleep() {
+    ASLEEP.store(false, Ordering::Relaxed);
 }
 
 /// The kernel panics. This CPU often goes on to take interrupts for as long as the machine has power: no block of the
@@ -200,7 +214,7 @@ pub unsafe fn prepare(setup: Setup) -> Result {
     // SAFETY: as the caller says.
     let state = unsafe { &mut *STATE.0.get() };
     // SAFETY: the module is being loaded.
-    kernel::error::to_result(unsafe { ffi::kutrace_source_choose() })?;
+    to_result(unsafe { ffi::kutrace_source_choose() })?;
     state.reset(setup)?;
     state.connect()
 }
@@ -212,7 +226,7 @@ pub unsafe fn prepare(setup: Setup) -> Result {
 pub unsafe fn go() -> Result {
     // SAFETY: reads a parameter.
     let asked = unsafe { ffi::kutrace_shim_go() };
-    kernel::error::to_result(asked.min(0))?;
+    to_result(asked.min(0))?;
     if asked > 0 {
         // SAFETY: as the caller says.
         let state = unsafe { &mut *STATE.0.get() };

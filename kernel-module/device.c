@@ -6,11 +6,14 @@
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/panic_notifier.h>
 #include <linux/reboot.h>
 #include <linux/security.h>
@@ -72,8 +75,26 @@ void kutrace_shim_unlock_mapping(void)
 	mutex_unlock(&kutrace_mapping_lock);
 }
 
-/* The device. Remove when: the kernel crate has MiscDevice with mmap (6.16). */
+/*
+ * The device. Remove when: the kernel crate has MiscDevice with mmap (6.16).
+ *
+ * Whoever has the lock touches no memory of a program, which may take for ever
+ * to be there, and waits for nothing without a limit.
+ */
 static DEFINE_MUTEX(kutrace_control_lock);
+
+/* For notices, which the machine waits for: false where that is not soon enough. */
+static bool kutrace_lock_in_time(void)
+{
+	int tries;
+
+	for (tries = 0; tries < 1000; tries++) {
+		if (mutex_trylock(&kutrace_control_lock))
+			return true;
+		msleep(10);
+	}
+	return false;
+}
 
 /*
  * A trace holds addresses of the kernel. So nobody is let in whom perf would
@@ -95,6 +116,8 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 	ret = kutrace_may_control();
 	if (ret)
 		return ret;
+	if (cmd == KUTRACE_IOC_PROGRAM)
+		return kutrace_programs_tell((void __user *)arg);
 	memset(&argument, 0, sizeof(argument));
 	if ((_IOC_DIR(cmd) & _IOC_WRITE) &&
 	    copy_from_user(&argument, (void __user *)arg, _IOC_SIZE(cmd)))
@@ -102,10 +125,7 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 
 	if (mutex_lock_killable(&kutrace_control_lock))
 		return -EINTR;
-	if (_IOC_NR(cmd) < KUTRACE_PROGRAMS_FIRST)
-		ret = kutrace_control(file, cmd, &argument);
-	else
-		ret = kutrace_programs_control(cmd, &argument);
+	ret = kutrace_control(file, cmd, &argument);
 	mutex_unlock(&kutrace_control_lock);
 
 	if (!ret && (_IOC_DIR(cmd) & _IOC_READ) &&
@@ -118,32 +138,45 @@ static ssize_t kutrace_write(struct file *file, const char __user *from,
 			     size_t bytes, loff_t *at)
 {
 	ssize_t ret = kutrace_may_control();
+	struct kutrace_blob *note;
 
 	if (ret)
 		return ret;
-	if (mutex_lock_killable(&kutrace_control_lock))
-		return -EINTR;
+	note = kutrace_note_from(from, bytes);
+	if (IS_ERR(note))
+		return PTR_ERR(note);
+	if (mutex_lock_killable(&kutrace_control_lock)) {
+		ret = -EINTR;
+		goto out;
+	}
 	ret = kutrace_may_note(file);
 	if (!ret)
-		ret = kutrace_note_append(from, bytes);
+		swap(kutrace_note, note);
 	mutex_unlock(&kutrace_control_lock);
-	return ret;
+out:
+	kutrace_blob_put(note);
+	return ret ?: bytes;
 }
 
 static ssize_t kutrace_read(struct file *file, char __user *to, size_t bytes,
 			    loff_t *at)
 {
+	loff_t from = *at < KUTRACE_KEPT_AT ? 0 : KUTRACE_KEPT_AT;
 	ssize_t ret = kutrace_may_control();
+	struct kutrace_blob *blob;
 
 	if (ret)
 		return ret;
 	if (mutex_lock_killable(&kutrace_control_lock))
 		return -EINTR;
-	if (*at < KUTRACE_KEPT_AT)
-		ret = kutrace_note_read(to, bytes, at);
-	else
-		ret = kutrace_kept_read(to, bytes, at);
+	blob = kutrace_blob_get(from ? kutrace_kept : kutrace_note);
 	mutex_unlock(&kutrace_control_lock);
+	if (!blob)
+		return 0;
+	*at -= from;
+	ret = simple_read_from_buffer(to, bytes, at, blob->data, blob->bytes);
+	*at += from;
+	kutrace_blob_put(blob);
 	return ret;
 }
 
@@ -221,7 +254,10 @@ static struct miscdevice kutrace_device = {
 	.mode = 0660,
 };
 
-/* Before the machine sleeps, while there still are processes. */
+/*
+ * Before the machine sleeps, while there still are processes, and when it has
+ * slept. It does not sleep with a trace.
+ */
 static int kutrace_sleep(struct notifier_block *block, unsigned long action,
 			 void *data)
 {
@@ -229,9 +265,15 @@ static int kutrace_sleep(struct notifier_block *block, unsigned long action,
 	case PM_SUSPEND_PREPARE:
 	case PM_HIBERNATION_PREPARE:
 	case PM_RESTORE_PREPARE:
-		mutex_lock(&kutrace_control_lock);
+		if (!kutrace_lock_in_time())
+			return notifier_from_errno(-EBUSY);
 		kutrace_end_for_sleep();
 		mutex_unlock(&kutrace_control_lock);
+		break;
+	case PM_POST_SUSPEND:
+	case PM_POST_HIBERNATION:
+	case PM_POST_RESTORE:
+		kutrace_end_of_sleep();
 	}
 	return NOTIFY_DONE;
 }
@@ -244,7 +286,8 @@ static struct notifier_block kutrace_sleep_block = {
 static int kutrace_shutdown(struct notifier_block *block, unsigned long action,
 			    void *data)
 {
-	mutex_lock(&kutrace_control_lock);
+	if (!kutrace_lock_in_time())
+		return NOTIFY_DONE;
 	kutrace_end_for_shutdown();
 	mutex_unlock(&kutrace_control_lock);
 	return NOTIFY_DONE;
@@ -280,12 +323,9 @@ int kutrace_shim_device_add(void)
 		pr_err("kutrace: marks=%s: all, group or off is meant\n", marks);
 		return -EINVAL;
 	}
-	ret = kutrace_programs_add();
-	if (ret)
-		return ret;
 	ret = register_pm_notifier(&kutrace_sleep_block);
 	if (ret)
-		goto no_notifier;
+		return ret;
 	ret = atomic_notifier_chain_register(&panic_notifier_list,
 					     &kutrace_panic_block);
 	if (ret)
@@ -294,16 +334,20 @@ int kutrace_shim_device_add(void)
 	if (ret)
 		goto no_shutdown_notifier;
 	ret = misc_register(&kutrace_device);
+	if (ret)
+		goto no_device;
+	/* Last: what anybody may have opened does not go again. */
+	ret = kutrace_programs_add();
 	if (!ret)
 		return 0;
+	misc_deregister(&kutrace_device);
+no_device:
 	unregister_reboot_notifier(&kutrace_shutdown_block);
 no_shutdown_notifier:
 	atomic_notifier_chain_unregister(&panic_notifier_list,
 					 &kutrace_panic_block);
 no_panic_notifier:
 	unregister_pm_notifier(&kutrace_sleep_block);
-no_notifier:
-	kutrace_programs_remove();
 	return ret;
 }
 

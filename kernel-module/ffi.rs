@@ -151,6 +151,11 @@ extern "C" {
     /// # Safety
     /// As above.
     pub fn kutrace_programs_close();
+    /// Does what a command of programs.rs asks.
+    ///
+    /// # Safety
+    /// `argument` is valid for the structure of the command. The control lock is held, or there is no device.
+    pub fn kutrace_programs_control(command: c_uint, argument: *mut c_void) -> c_long;
     /// Says where an image of the memory has what programs record.
     ///
     /// # Safety

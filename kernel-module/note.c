@@ -1,54 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the user who traces leaves with a trace, for whoever writes it to a file,
- * perhaps another process: write appends, read gives all of it back, and a reset
- * discards it. The module does not look into it.
+ * Bytes that whoever traces may read as often as he likes: what he left with a
+ * trace himself, and what an earlier kernel left (reserved.c). They never change,
+ * and stay until nobody reads them any more: so they are copied to and from
+ * programs, whose memory may take for ever, under no lock.
  */
-#include <linux/fs.h>
-#include <linux/mm.h>
-#include <linux/slab.h>
-#include <linux/string.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
 #include <linux/uaccess.h>
 
 #include "shim.h"
 
+struct kutrace_blob *kutrace_blob_new(size_t bytes)
+{
+	struct kutrace_blob *blob = kutrace_shim_alloc(sizeof(*blob) + bytes);
+
+	if (!blob)
+		return NULL;
+	kref_init(&blob->users);
+	blob->bytes = bytes;
+	return blob;
+}
+
+static void kutrace_blob_free(struct kref *users)
+{
+	kutrace_shim_free(container_of(users, struct kutrace_blob, users));
+}
+
+struct kutrace_blob *kutrace_blob_get(struct kutrace_blob *blob)
+{
+	if (blob)
+		kref_get(&blob->users);
+	return blob;
+}
+
+void kutrace_blob_put(struct kutrace_blob *blob)
+{
+	if (blob)
+		kref_put(&blob->users, kutrace_blob_free);
+}
+
 /* READINGS_MAX of format/src/reading.rs. */
 #define KUTRACE_NOTE_MAX (4UL << 20)
 
-/* Under the control lock. */
-static void *kutrace_note;
-static size_t kutrace_note_bytes;
+struct kutrace_blob *kutrace_note;
 
-ssize_t kutrace_note_append(const char __user *from, size_t bytes)
+struct kutrace_blob *kutrace_note_from(const char __user *from, size_t bytes)
 {
-	void *note;
+	struct kutrace_blob *note;
 
-	if (bytes > KUTRACE_NOTE_MAX - kutrace_note_bytes)
-		return -EFBIG;
-	note = kvmalloc(kutrace_note_bytes + bytes, GFP_KERNEL_ACCOUNT);
+	if (bytes > KUTRACE_NOTE_MAX)
+		return ERR_PTR(-EFBIG);
+	note = kutrace_blob_new(bytes);
 	if (!note)
-		return -ENOMEM;
-	if (copy_from_user(note + kutrace_note_bytes, from, bytes)) {
-		kvfree(note);
-		return -EFAULT;
+		return ERR_PTR(-ENOMEM);
+	if (copy_from_user(note->data, from, bytes)) {
+		kutrace_blob_put(note);
+		return ERR_PTR(-EFAULT);
 	}
-	if (kutrace_note)
-		memcpy(note, kutrace_note, kutrace_note_bytes);
-	kvfree(kutrace_note);
-	kutrace_note = note;
-	kutrace_note_bytes += bytes;
-	return bytes;
-}
-
-ssize_t kutrace_note_read(char __user *to, size_t bytes, loff_t *at)
-{
-	return simple_read_from_buffer(to, bytes, at, kutrace_note,
-				       kutrace_note_bytes);
+	return note;
 }
 
 void kutrace_shim_note_clear(void)
 {
-	kvfree(kutrace_note);
+	kutrace_blob_put(kutrace_note);
 	kutrace_note = NULL;
-	kutrace_note_bytes = 0;
 }

@@ -29,6 +29,8 @@ const READ: u32 = 3;
 /// What the recorder knows about a block in addition to its header.
 struct BlockState {
     state: AtomicU32,
+    /// Of a stream's free block: one more than the place of the next free one, 0 for none.
+    next_free: AtomicU32,
     /// Address of the block that follows on the same CPU.
     following: AtomicU64,
 }
@@ -48,7 +50,8 @@ pub struct Pool {
     reuse: AtomicBool,
     /// Whether they are read before that.
     stream: AtomicBool,
-    /// Free blocks, while they are read; for a moment one too few or too many.
+    /// Of a stream one more than the place of the first free block, 0 for none; in the upper half how often that changed, so
+    /// that who was interrupted while he took a block does not take it for the one it was.
     free: AtomicU64,
     open: AtomicBool,
     taken: AtomicU64,
@@ -85,12 +88,12 @@ impl Pool {
 
     /// Takes a free block, in stop mode each only once.
     pub fn take(&self) -> Option<Block> {
+        if self.is_stream() {
+            return self.take_first();
+        }
         let (blocks, reuse) = (self.blocks(), self.reuse.load(Ordering::Relaxed));
         let exhausted = |taken| !reuse && taken >= blocks;
-        // Every event that is lost comes here: it must not look for what is not there.
-        if self.is_stream() && self.free.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
+        // Where blocks are used again, those are passed over that a CPU still has: a few for each.
         for _ in 0..blocks {
             // Looked at before it is counted, so that a full pool does not count on for ever.
             if exhausted(self.taken.load(Ordering::Relaxed)) {
@@ -103,11 +106,28 @@ impl Pool {
             let block = self.block(number.checked_rem(blocks)?);
             let state = &self.state(block).state;
             if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                self.free.fetch_sub(1, Ordering::Relaxed);
                 return Some(block);
             }
         }
         None
+    }
+
+    /// Takes the first free block of a stream: most are full, and it must not look for the few that are not.
+    fn take_first(&self) -> Option<Block> {
+        let mut free = self.free.load(Ordering::Acquire);
+        loop {
+            let block = self.block((free as u32).checked_sub(1)?.into());
+            let state = self.state(block);
+            let rest = changed(free) | u64::from(state.next_free.load(Ordering::Relaxed));
+            match self.free.compare_exchange(free, rest, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => {
+                    state.state.store(TAKEN, Ordering::Relaxed);
+                    self.taken.fetch_add(1, Ordering::Relaxed);
+                    return Some(block);
+                }
+                Err(other) => free = other,
+            }
+        }
     }
 
     /// Gives a block back. Of a stream it is full, unless it never came to be part of the trace.
@@ -124,8 +144,20 @@ impl Pool {
     }
 
     fn set_free(&self, block: Block) {
-        self.state(block).state.store(FREE, Ordering::Release);
-        self.free.fetch_add(1, Ordering::Relaxed);
+        let state = self.state(block);
+        state.state.store(FREE, Ordering::Release);
+        if !self.is_stream() {
+            return;
+        }
+        let mut free = self.free.load(Ordering::Relaxed);
+        loop {
+            state.next_free.store(free as u32, Ordering::Relaxed);
+            let all = changed(free) | (self.place(block) as u64 + 1);
+            match self.free.compare_exchange(free, all, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => free = other,
+            }
+        }
     }
 
     fn is_stream(&self) -> bool {
@@ -197,9 +229,12 @@ impl Pool {
 
     /// What is known of one of the pool's blocks. INVARIANT: every [`Block`] but NO_BLOCK is one of them.
     fn state(&self, block: Block) -> &BlockState {
-        let index = (block.address() - self.first.load(Ordering::Relaxed)) as usize / block::BYTES;
         // SAFETY: there are as many states as blocks, and they go only in a resize, when no hook runs that has a block.
-        unsafe { &*self.states.load(Ordering::Relaxed).add(index) }
+        unsafe { &*self.states.load(Ordering::Relaxed).add(self.place(block)) }
+    }
+
+    fn place(&self, block: Block) -> usize {
+        (block.address() - self.first.load(Ordering::Relaxed)) as usize / block::BYTES
     }
 
     fn every_block(&self) -> impl Iterator<Item = Block> + '_ {
@@ -216,6 +251,11 @@ impl Pool {
         let events = unsafe { (*block.header()).events };
         self.overwritten.fetch_add(events.into(), Ordering::Relaxed);
     }
+}
+
+/// The upper half of [`Pool::free`] after a change.
+fn changed(free: u64) -> u64 {
+    (free >> 32).wrapping_add(1) << 32
 }
 
 /// Makes the pool one of `blocks` blocks, all zero, or of the size the module was loaded with if that is 0. If there is

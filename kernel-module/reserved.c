@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory that outlives a warm reboot: a range that the kernel's command line
- * keeps free, by reserve_mem= (from 6.12 on) or memmap=. The trace is recorded
- * there, and what the kernel before has left there is kept aside, to be read
- * from /dev/kutrace.
+ * keeps free by reserve_mem=, from 6.12 on. The trace is recorded there, and
+ * what the kernel before has left there is kept aside, to be read from
+ * /dev/kutrace.
  *
  * Invariant: what was left goes by kutrace_shim_reserved_forget() alone; else
  * the range has it again when the module is gone.
  */
 #include <linux/io.h>
-#include <linux/ioport.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
-#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/string.h>
@@ -25,7 +23,7 @@
 /* Remove when: the module! macro takes texts. */
 static char *reserved = "kutrace";
 module_param(reserved, charp, 0444);
-MODULE_PARM_DESC(reserved, "Memory that outlives a reboot: the name of a reserve_mem=, or SIZE@ADDRESS of a memmap= (default kutrace, where there is one)");
+MODULE_PARM_DESC(reserved, "Memory that outlives a reboot: the name of a reserve_mem= (default kutrace, where there is one)");
 
 /* How often is written down how far CPUs have come, in ms. */
 #define KUTRACE_SIGHT_PERIOD 10
@@ -34,7 +32,7 @@ MODULE_PARM_DESC(reserved, "Memory that outlives a reboot: the name of a reserve
 static void *kutrace_reserved;
 static phys_addr_t kutrace_reserved_at;
 static size_t kutrace_reserved_bytes;
-static void *kutrace_kept;
+struct kutrace_blob *kutrace_kept;
 
 static bool kutrace_find_named(phys_addr_t *at, phys_addr_t *bytes)
 {
@@ -45,43 +43,17 @@ static bool kutrace_find_named(phys_addr_t *at, phys_addr_t *bytes)
 #endif
 }
 
-/*
- * SIZE@ADDRESS: memory that the kernel does not have, or it would be its own
- * that is written into.
- */
-static int kutrace_find_placed(phys_addr_t *at, phys_addr_t *bytes)
-{
-	char *end;
-
-	*bytes = memparse(reserved, &end);
-	if (*end != '@')
-		return -EINVAL;
-	*at = memparse(end + 1, &end);
-	if (*end || !*bytes || *at + *bytes < *at)
-		return -EINVAL;
-	if (region_intersects(*at, *bytes, IORESOURCE_SYSTEM_RAM,
-			      IORES_DESC_NONE) != REGION_DISJOINT) {
-		pr_err("kutrace: reserved=%s: the kernel uses this memory; is memmap= missing?\n",
-		       reserved);
-		return -EBUSY;
-	}
-	return 0;
-}
-
 /* 1 if there is such a range, which is then mapped; 0 if not. */
 int kutrace_shim_reserved_find(void **memory, u64 *physical, u64 *size)
 {
 	phys_addr_t at = 0, bytes = 0;
-	int ret = 0;
 
-	if (strchr(reserved, '@'))
-		ret = kutrace_find_placed(&at, &bytes);
-	else if (!kutrace_find_named(&at, &bytes))
+	if (!kutrace_find_named(&at, &bytes))
 		return 0;
-	if (ret || !PAGE_ALIGNED(at | bytes)) {
+	if (!PAGE_ALIGNED(at | bytes)) {
 		pr_err("kutrace: reserved=%s: not a range of whole pages\n",
 		       reserved);
-		return ret ?: -EINVAL;
+		return -EINVAL;
 	}
 	kutrace_reserved = memremap(at, bytes, MEMREMAP_WB);
 	if (!kutrace_reserved)
@@ -97,34 +69,24 @@ int kutrace_shim_reserved_find(void **memory, u64 *physical, u64 *size)
 /* Keeps aside what is there. */
 int kutrace_shim_reserved_keep(void)
 {
-	kutrace_kept = kutrace_shim_alloc(kutrace_reserved_bytes);
+	kutrace_kept = kutrace_blob_new(kutrace_reserved_bytes);
 	if (!kutrace_kept) {
 		pr_err("kutrace: no memory to keep the trace of the kernel before: it stays where it is; reserved= loads the module without\n");
 		return -ENOMEM;
 	}
-	memcpy(kutrace_kept, kutrace_reserved, kutrace_reserved_bytes);
+	memcpy(kutrace_kept->data, kutrace_reserved, kutrace_reserved_bytes);
 	pr_info("kutrace: the trace of the kernel before is kept: kutrace_control recover --boot writes it\n");
 	return 0;
 }
 
 u64 kutrace_shim_reserved_kept(void)
 {
-	return kutrace_kept ? kutrace_reserved_bytes : 0;
-}
-
-ssize_t kutrace_kept_read(char __user *to, size_t bytes, loff_t *at)
-{
-	loff_t within = *at - KUTRACE_KEPT_AT;
-	ssize_t ret = simple_read_from_buffer(to, bytes, &within, kutrace_kept,
-					      kutrace_shim_reserved_kept());
-
-	*at = within + KUTRACE_KEPT_AT;
-	return ret;
+	return kutrace_kept ? kutrace_kept->bytes : 0;
 }
 
 void kutrace_shim_reserved_forget(void)
 {
-	kutrace_shim_free(kutrace_kept);
+	kutrace_blob_put(kutrace_kept);
 	kutrace_kept = NULL;
 }
 
@@ -134,7 +96,7 @@ void kutrace_shim_reserved_leave(void)
 	if (!kutrace_reserved)
 		return;
 	if (kutrace_kept)
-		memcpy(kutrace_reserved, kutrace_kept, kutrace_reserved_bytes);
+		memcpy(kutrace_reserved, kutrace_kept->data, kutrace_reserved_bytes);
 	kutrace_shim_reserved_forget();
 	memunmap(kutrace_reserved);
 	kutrace_reserved = NULL;

@@ -7,6 +7,7 @@
 #define KUTRACE_SHIM_H
 
 #include <linux/compiler.h>
+#include <linux/kref.h>
 #include <linux/types.h>
 
 struct file;
@@ -56,10 +57,21 @@ struct kutrace_vector {
 	char name[56];
 };
 
+/* Bytes that never change, for several to read. */
+struct kutrace_blob {
+	struct kref users;
+	size_t bytes;
+	u8 data[];
+};
+
 /* The largest structure an ioctl carries is smaller. */
 union kutrace_argument {
 	u64 words[32];
 };
+
+/* What was left with the trace, and by an earlier kernel; under the control lock. */
+extern struct kutrace_blob *kutrace_note;
+extern struct kutrace_blob *kutrace_kept;
 
 extern long kutrace_shim_pktmask;
 extern long kutrace_shim_pktmatch;
@@ -73,18 +85,21 @@ long kutrace_control(struct file *file, unsigned int cmd,
 void kutrace_close(struct file *file);
 long kutrace_may_note(struct file *file);
 void kutrace_end_for_sleep(void);
+void kutrace_end_of_sleep(void);
 void kutrace_end_for_shutdown(void);
 void kutrace_end_for_panic(u64 realtime_ns, u64 monotonic_ns);
 void *kutrace_pool(u64 *bytes);
 
 /* C. */
-ssize_t kutrace_note_append(const char __user *from, size_t bytes);
-ssize_t kutrace_note_read(char __user *to, size_t bytes, loff_t *at);
+struct kutrace_blob *kutrace_blob_new(size_t bytes);
+/* NULL stays NULL. */
+struct kutrace_blob *kutrace_blob_get(struct kutrace_blob *blob);
+void kutrace_blob_put(struct kutrace_blob *blob);
+struct kutrace_blob *kutrace_note_from(const char __user *from, size_t bytes);
 void kutrace_shim_note_clear(void);
 int kutrace_shim_reserved_find(void **memory, u64 *physical, u64 *size);
 int kutrace_shim_reserved_keep(void);
 u64 kutrace_shim_reserved_kept(void);
-ssize_t kutrace_kept_read(char __user *to, size_t bytes, loff_t *at);
 void kutrace_shim_reserved_forget(void);
 void kutrace_shim_reserved_leave(void);
 unsigned long kutrace_reserved_page(const void *memory);

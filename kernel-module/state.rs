@@ -11,6 +11,7 @@
 
 use core::ffi::c_void;
 use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use kernel::error::code;
 use kernel::prelude::*;
@@ -22,6 +23,9 @@ use crate::abi::command::{
 use crate::ffi::Table;
 use crate::on_each_cpu::{Cpus, Round};
 use crate::{arch, clock, ffi, landmark, lifecycle, on_each_cpu, ops, pool, stream};
+
+/// Whether the machine is about to sleep, or does; set under the control lock.
+pub static ASLEEP: AtomicBool = AtomicBool::new(false);
 
 /// What the control lock keeps: whoever has a reference to it holds the lock, or is alone, since there is no device.
 pub struct State {
@@ -218,7 +222,7 @@ impl State {
 
     /// Starts the trace that was prepared.
     pub fn start(&mut self) -> Result {
-        if self.state != STATE_EMPTY {
+        if self.state != STATE_EMPTY || ASLEEP.load(Ordering::Relaxed) {
             return Err(code::EBUSY);
         }
         if clock::tsc_unstable() {

@@ -6,6 +6,8 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/string.h>
 
 #include "guests.h"
@@ -52,8 +54,21 @@ int kutrace_source_choose(void)
 
 int kutrace_source_connect(const struct kutrace_table *table)
 {
-	kutrace_table = table;
+	WRITE_ONCE(kutrace_table, table);
+	/* Nobody is in the call of another any more. */
+	synchronize_rcu();
 	return kutrace_chosen->connect(table);
+}
+
+/* It is connected before there is a device. */
+long kutrace_source_call(unsigned long command, const u64 *words)
+{
+	long answer;
+
+	preempt_disable();
+	answer = READ_ONCE(kutrace_table)->ops.user(command, words);
+	preempt_enable();
+	return answer;
 }
 
 void kutrace_source_disconnect(void)

@@ -65,4 +65,7 @@ void kutrace_source_each_vector(kutrace_op_vector_t *each);
 u32 kutrace_source_kind(void);
 u64 kutrace_source_unseen(void);
 
+/* What system call 1023 is on a kernel with hooks. The caller may sleep. */
+long kutrace_source_call(unsigned long command, const u64 *words);
+
 #endif

@@ -118,7 +118,6 @@ static void kutrace_tracepoints_disable(void)
 		probe->is_on = false;
 	}
 	kutrace_hypervisor_end();
-	kutrace_cpus_end();
 	/*
 	 * Waits for every probe that is under way: by what tracepoints promise,
 	 * and for those in an NMI by an interrupt on every CPU, which comes
@@ -129,6 +128,8 @@ static void kutrace_tracepoints_disable(void)
 	kutrace_faults_end();
 	kutrace_devices_end();
 	kutrace_frequency_end();
+	/* A CPU that goes meanwhile takes back what it has asked for. */
+	kutrace_cpus_end();
 }
 
 static void kutrace_tracepoints_disconnect(void)

@@ -23,6 +23,28 @@ void kutrace_page_show(u32 trace)
 		WRITE_ONCE(*(u32 *)page_address(kutrace_page), trace);
 }
 
+struct file *kutrace_new_file(loff_t bytes)
+{
+	struct file *file = shmem_file_setup("kutrace", bytes, KUTRACE_NO_RESERVE);
+
+	if (IS_ERR(file))
+		return file;
+	mapping_set_unevictable(file->f_mapping);
+	file_inode(file)->i_mode &= ~S_IRWXUGO;
+	return file;
+}
+
+/*
+ * Nobody maps the file for writing any more, writes into it or changes its
+ * size by a system call, not even root who opens what a descriptor leads to.
+ * Mappings stay as they are.
+ */
+void kutrace_seal(struct file *file)
+{
+	SHMEM_I(file_inode(file))->seals |=
+		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+}
+
 /* A file opened for reading only can never be mapped for writing. */
 struct file *kutrace_readonly(struct file *file)
 {
@@ -44,23 +66,22 @@ long kutrace_page_map(struct kutrace_page *page)
 	return 0;
 }
 
-/* The file of the page, all 0. */
-struct file *kutrace_page_add(void)
+/* The page, all 0. */
+int kutrace_page_add(void)
 {
 	struct page *page;
 
-	kutrace_page_file = shmem_file_setup("kutrace", PAGE_SIZE, KUTRACE_NO_RESERVE);
+	kutrace_page_file = kutrace_new_file(PAGE_SIZE);
 	if (IS_ERR(kutrace_page_file))
-		return kutrace_page_file;
-	/* It is read by its address, so it must stay where it is. */
-	mapping_set_unevictable(kutrace_page_file->f_mapping);
+		return PTR_ERR(kutrace_page_file);
+	kutrace_seal(kutrace_page_file);
 	page = shmem_read_mapping_page(kutrace_page_file->f_mapping, 0);
 	if (IS_ERR(page)) {
 		fput(kutrace_page_file);
-		return ERR_CAST(page);
+		return PTR_ERR(page);
 	}
 	kutrace_page = page;
-	return kutrace_page_file;
+	return 0;
 }
 
 void kutrace_page_remove(void)

@@ -22,7 +22,10 @@ struct kutrace_page {
 	u64 address;
 };
 
-struct file *kutrace_page_add(void);
+/* A file in memory whose pages stay where they are, and that nobody opens anew. */
+struct file *kutrace_new_file(loff_t bytes);
+void kutrace_seal(struct file *file);
+int kutrace_page_add(void);
 void kutrace_page_remove(void);
 void kutrace_page_show(u32 trace);
 long kutrace_page_map(struct kutrace_page *page);

@@ -7,7 +7,6 @@
  * its reader has taken what was there.
  */
 #include <linux/fs.h>
-#include <linux/falloc.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -15,13 +14,9 @@
 #include <linux/sched.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 #include <asm/tsc.h>
 
 #include "parts.h"
-
-/* Of what a thread gets of another's part; what is noted of it takes as much. */
-#define KUTRACE_REST_BYTES	32U
 
 /* What one thread has, or had, of a part: up to the next piece, or its end. */
 struct kutrace_piece {
@@ -65,11 +60,24 @@ static void kutrace_forget(struct kutrace_process *process,
 	part->thread = NULL;
 }
 
-static int kutrace_punch(struct kutrace_process *process, u32 offset, u64 bytes)
+static void kutrace_punch(struct kutrace_process *process, u32 offset, u64 bytes)
 {
-	return vfs_fallocate(process->area,
-			     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
-			     bytes);
+	shmem_truncate_range(file_inode(process->area), offset,
+			     (loff_t)offset + bytes - 1);
+}
+
+/*
+ * The area is never shorter than its parts. A system call that makes a file
+ * longer would end a program whose files have a limit.
+ */
+static void kutrace_reach(struct kutrace_process *process, loff_t end)
+{
+	struct inode *inode = file_inode(process->area);
+
+	inode_lock(inode);
+	if (i_size_read(inode) < end)
+		i_size_write(inode, end);
+	inode_unlock(inode);
 }
 
 /* Gives back the pages that kutrace_fill() keeps. */
@@ -93,12 +101,9 @@ static void kutrace_drop(struct kutrace_part *part)
 static int kutrace_fill(struct kutrace_process *process, struct kutrace_part *part)
 {
 	struct page *page;
-	int ret;
 	u32 n;
 
-	ret = vfs_fallocate(process->area, 0, part->offset, part->bytes);
-	if (ret)
-		return ret;
+	kutrace_reach(process, part->offset + part->bytes);
 	for (n = 0; n < part->bytes / PAGE_SIZE; n++) {
 		page = shmem_read_mapping_page(process->area->f_mapping,
 					       part->offset / PAGE_SIZE + n);
@@ -113,17 +118,13 @@ static int kutrace_fill(struct kutrace_process *process, struct kutrace_part *pa
 }
 
 /* Nor are its pages there. While anybody is known to have it, they are. */
-static int kutrace_clear(struct kutrace_process *process, struct kutrace_part *part)
+static void kutrace_clear(struct kutrace_process *process, struct kutrace_part *part)
 {
-	int ret = kutrace_punch(process, part->offset, part->bytes);
-
-	if (ret)
-		return ret;
+	kutrace_punch(process, part->offset, part->bytes);
 	kutrace_forget(process, part);
 	kutrace_drop(part);
 	process->held -= part->bytes;
 	kutrace_bytes -= part->bytes;
-	return 0;
 }
 
 /* The calling thread has a part from @offset on. */
@@ -169,7 +170,7 @@ static struct kutrace_part *kutrace_taken_part(struct kutrace_process *process,
 
 	list_for_each_entry(part, &process->parts, list)
 		if (!part->newest && part->bytes <= grant->bytes &&
-		    part->bytes <= kutrace_quota.all - kutrace_bytes)
+		    part->bytes <= kutrace_room(process->user))
 			return part;
 	return NULL;
 }
@@ -207,7 +208,7 @@ int kutrace_parts_more(struct kutrace_process *process,
 			return kutrace_give_pages(process, part, grant);
 	}
 	room = min(kutrace_quota.process - process->bytes - process->booked,
-		   kutrace_quota.all - kutrace_bytes);
+		   kutrace_room(process->user));
 	bytes = min_t(u64, grant->bytes, round_down(room, PAGE_SIZE));
 	if (!bytes)
 		return -ENOSPC;
@@ -269,13 +270,10 @@ int kutrace_parts_again(struct kutrace_process *process,
 			      struct kutrace_grant *grant)
 {
 	struct kutrace_part *part = kutrace_oldest(process);
-	int ret;
 
 	if (!part)
 		return -ENOSPC;
-	ret = kutrace_clear(process, part);
-	if (ret)
-		return ret;
+	kutrace_clear(process, part);
 	return kutrace_give_pages(process, part, grant);
 }
 
@@ -318,9 +316,10 @@ found:
 }
 
 /* Writes what is known of the parts, up to @room pieces. */
-int kutrace_parts_tell(const struct kutrace_process *process,
-		       struct kutrace_granted __user *to, u32 room)
+u32 kutrace_parts_tell(const struct kutrace_process *process,
+		       struct kutrace_granted *to, u32 room)
 {
+	struct kutrace_granted *first = to;
 	struct kutrace_piece *piece;
 	struct kutrace_part *part;
 	u32 end;
@@ -333,7 +332,7 @@ int kutrace_parts_tell(const struct kutrace_process *process,
 		end = part->offset + part->bytes;
 		for (piece = part->newest; piece && room;
 		     end = piece->offset, piece = piece->before, room--) {
-			struct kutrace_granted granted = {
+			*to++ = (struct kutrace_granted) {
 				.offset = piece->offset,
 				.bytes = end - piece->offset,
 				.tid = piece->tid,
@@ -341,13 +340,10 @@ int kutrace_parts_tell(const struct kutrace_process *process,
 				.sequence = piece->sequence,
 				.tsc = piece->tsc,
 			};
-
-			if (copy_to_user(to++, &granted, sizeof(*to)))
-				return -EFAULT;
 			kind &= ~KUTRACE_KIND_LAST;
 		}
 	}
-	return 0;
+	return to - first;
 }
 
 /* Nobody has a part any more that was done when it was read. */
@@ -360,7 +356,8 @@ int kutrace_parts_take(struct kutrace_process *process, u64 sequence)
 			continue;
 		if (!kutrace_is_done(part))
 			return -EBUSY;
-		return kutrace_clear(process, part);
+		kutrace_clear(process, part);
+		return 0;
 	}
 	return -ESTALE;
 }

@@ -8,8 +8,12 @@
 
 #include <linux/list.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 
 #define KUTRACE_AREA_BYTES	(16UL << 20)
+/* Of what a thread gets of another's part; what is noted of it takes as much. */
+#define KUTRACE_REST_BYTES	32U
+#define KUTRACE_PIECES_MAX	(KUTRACE_AREA_BYTES / KUTRACE_REST_BYTES)
 
 enum { KUTRACE_KIND_WORDS, KUTRACE_KIND_NAMES, KUTRACE_KIND_REST };
 
@@ -53,10 +57,12 @@ struct kutrace_granted {
 
 struct kutrace_part;
 
-/* A process, known by its memory: that lasts from one exec to the next. */
+/* A process from one exec to the next. */
 struct kutrace_process {
 	struct list_head list;
-	struct mm_struct *mm;
+	struct pid *tgid;
+	u64 exec;
+	kuid_t user;
 	struct file *area;
 	unsigned long address;
 	/* Up to where its area is in parts, and how much of that has pages. */
@@ -103,13 +109,17 @@ struct kutrace_layout {
 extern u64 kutrace_bytes;
 extern struct kutrace_quota kutrace_quota;
 
+/* What a user's areas may have beside what they have. */
+u64 kutrace_room(kuid_t user);
+
 /* Each of these gives the calling thread something, or says why not. */
 int kutrace_parts_more(struct kutrace_process *process, struct kutrace_grant *grant);
 int kutrace_parts_again(struct kutrace_process *process, struct kutrace_grant *grant);
 int kutrace_parts_rest(struct kutrace_process *process, struct kutrace_grant *grant);
 
-int kutrace_parts_tell(const struct kutrace_process *process,
-		       struct kutrace_granted __user *to, u32 room);
+/* Returns how many it has told. */
+u32 kutrace_parts_tell(const struct kutrace_process *process,
+		       struct kutrace_granted *to, u32 room);
 int kutrace_parts_take(struct kutrace_process *process, u64 sequence);
 void kutrace_parts_free(struct kutrace_process *process);
 void kutrace_parts_layout(struct kutrace_layout *layout);

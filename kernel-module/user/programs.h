@@ -6,10 +6,10 @@
 #ifndef KUTRACE_PROGRAMS_H
 #define KUTRACE_PROGRAMS_H
 
+#include <linux/ioctl.h>
 #include <linux/types.h>
 
-union kutrace_argument;
-struct kutrace_layout;
+#include "parts.h"
 
 /* A process that was refused something; Refused of format/src/abi/programs.rs. */
 struct kutrace_refused {
@@ -19,14 +19,16 @@ struct kutrace_refused {
 	char comm[16];
 };
 
-/* Commands of /dev/kutrace from this number on are for these. */
-#define KUTRACE_PROGRAMS_FIRST	0x40
+/* Of /dev/kutrace. */
+#define KUTRACE_IOC_PROGRAM	_IOWR(KUTRACE_IOC_TYPE, 0x44, struct kutrace_program)
 
 int kutrace_programs_add(void);
 void kutrace_programs_remove(void);
-long kutrace_programs_control(unsigned int cmd, union kutrace_argument *argument);
+/* Of a process and its parts. The caller has no lock. */
+long kutrace_programs_tell(struct kutrace_program __user *to);
 
-/* The holder of the control lock calls these. */
+/* The holder of the control lock calls these, Rust the first. */
+long kutrace_programs_control(unsigned int cmd, void *argument);
 void kutrace_programs_reset(bool wrap, bool stream);
 void kutrace_programs_open(void);
 void kutrace_programs_close(void);

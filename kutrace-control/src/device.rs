@@ -224,7 +224,8 @@ impl Recorder for Device {
     }
 
     fn leave(&self, bytes: &[u8]) -> Result<()> {
-        rustix::io::write(&self.file, bytes).map_err(|errno| self.refusal(errno)).context("write").context(PATH)?;
+        let all = [&self.left()?[..], bytes].concat();
+        rustix::io::write(&self.file, &all).map_err(|errno| self.refusal(errno)).context("write").context(PATH)?;
         Ok(())
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A mark put into the running trace, by the system call that programs use.
+//! A mark put into the running trace, as programs do.
 
 use anyhow::Result;
 use kutrace_cli::Failure;

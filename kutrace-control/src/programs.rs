@@ -22,8 +22,8 @@ pub struct Attached {
     pub told: Program,
     /// What it was granted.
     pub grants: Vec<Granted>,
-    /// The file that its area is.
-    pub area: OwnedFd,
+    /// The file that its area is, if it has one.
+    pub area: Option<OwnedFd>,
 }
 
 /// Which programs were refused how often, as the section of a file has it.
@@ -47,7 +47,10 @@ pub fn after(device: &impl AsFd, serial: u32) -> rustix::io::Result<Option<Attac
     let mut grants = Vec::new();
     loop {
         let mut told = Program { serial, ..Program::default() };
-        let Some(area) = sys::next_program(device.as_fd(), &mut told, &mut grants)? else { return Ok(None) };
+        let area = sys::next_program(device.as_fd(), &mut told, &mut grants)?;
+        if told.serial == 0 {
+            return Ok(None);
+        }
         if told.grants as usize <= grants.len() {
             grants.truncate(told.grants as usize);
             return Ok(Some(Attached { told, grants, area }));
@@ -77,19 +80,20 @@ impl Part {
 }
 
 /// Copies a grant into which nobody writes any more, or of names: what is copied before it names only what is whole.
-pub fn copy(area: &OwnedFd, grant: Granted) -> rustix::io::Result<Part> {
+pub fn copy(area: &Option<OwnedFd>, grant: Granted) -> rustix::io::Result<Part> {
     Ok(Part { bytes: read(area, &grant, true)?, grant })
 }
 
 /// Copies a grant that is being filled: all of it, or up to a page with nothing at its end, as far as words are whole.
-pub fn copy_filling(area: &OwnedFd, grant: Granted, all: bool) -> rustix::io::Result<Part> {
+pub fn copy_filling(area: &Option<OwnedFd>, grant: Granted, all: bool) -> rustix::io::Result<Part> {
     let before = read(area, &grant, all)?;
     let mut bytes = read(area, &Granted { bytes: before.len() as u32, ..grant }, true)?;
     bytes.truncate(whole(&before, &bytes));
     Ok(Part { grant, bytes })
 }
 
-fn read(area: &OwnedFd, grant: &Granted, all: bool) -> rustix::io::Result<Vec<u8>> {
+fn read(area: &Option<OwnedFd>, grant: &Granted, all: bool) -> rustix::io::Result<Vec<u8>> {
+    let Some(area) = area else { return Ok(Vec::new()) };
     let (mut bytes, mut filled) = (vec![0; grant.bytes as usize], 0);
     while filled < bytes.len() {
         let step = if all { bytes.len() } else { bytes.len().min(filled + PAGE_BYTES as usize) };

@@ -17,9 +17,11 @@ use kutrace_format::abi::command::{
 };
 use kutrace_format::abi::landmark::{Landmark, PAGE};
 use kutrace_format::abi::programs::{
-    Granted, Program, Quota, Refused, Taken, IOCTL_PROGRAM, IOCTL_QUOTA, IOCTL_REFUSED, IOCTL_TAKEN,
+    Call, Granted, Program, Quota, Refused, Taken, DEVICE, IOCTL_CALL, IOCTL_PROGRAM, IOCTL_QUOTA, IOCTL_REFUSED,
+    IOCTL_TAKEN,
 };
 use kutrace_format::abi::user;
+use rustix::fs::{open, Mode, OFlags};
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{ioctl, Getter, NoArg, Setter, Updater};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
@@ -184,8 +186,8 @@ pub fn allow(device: BorrowedFd<'_>, quota: Quota) -> Result<()> {
     unsafe { ioctl(device, command) }
 }
 
-/// What is known of the program that attached next after `program`, and a descriptor of its area; `None` for none. Of
-/// its grants as many are filled in as there is room for in `grants`.
+/// What is known of the program that attached next after `program`, with serial 0 for none, and a descriptor of its area if
+/// it has one. Of its grants as many are filled in as there is room for in `grants`.
 pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut [Granted]) -> Result<Option<OwnedFd>> {
     (program.address, program.grants) = (grants.as_mut_ptr() as u64, grants.len() as u32);
     // SAFETY: the number says that the kernel reads and writes a `Program`, for which every bit pattern is valid.
@@ -193,7 +195,7 @@ pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut 
     // SAFETY: beside its own memory the command writes no more grants than there is room for, which is borrowed.
     unsafe { ioctl(device, command) }?;
     // SAFETY: the kernel has opened this descriptor for us.
-    Ok((program.serial != 0).then(|| unsafe { OwnedFd::from_raw_fd(program.fd) }))
+    Ok((program.fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(program.fd) }))
 }
 
 /// What was read of a program is in the file.
@@ -214,11 +216,29 @@ pub fn next_refused(device: BorrowedFd<'_>, place: u32) -> Result<Refused> {
     Ok(refused)
 }
 
-/// Inserts an event into the trace by the system call of programs; how many words were taken, 0 while nothing traces.
+/// Inserts an event into the trace as programs do, by their device or their system call; how many words were taken, 0 while
+/// nothing traces.
 pub fn insert(word: u64) -> Result<u64> {
-    // SAFETY: this command reads its two arguments and no memory.
-    let taken = unsafe { libc::syscall(user::CALL.into(), user::INSERT, word) };
-    u64::try_from(taken).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOSYS))
+    match insert_by_device(word) {
+        Ok(answer) => u64::try_from(answer).map_err(|_| Errno::from_raw_os_error(-answer as i32)),
+        Err(_) => {
+            // SAFETY: this command reads its two arguments and no memory.
+            let taken = unsafe { libc::syscall(user::CALL.into(), user::INSERT, word) };
+            u64::try_from(taken).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOSYS))
+        }
+    }
+}
+
+/// The answer of a recorder that takes no system call.
+fn insert_by_device(word: u64) -> Result<i64> {
+    let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let mut call = Call { command: user::INSERT, ..Call::default() };
+    call.words[0] = word;
+    // SAFETY: the number says that the kernel reads and writes a `Call`, for which every bit pattern is valid.
+    let command = unsafe { Updater::<{ IOCTL_CALL }, Call>::new(&mut call) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }?;
+    Ok(call.answer)
 }
 
 /// What perf is asked for: `struct perf_event_attr` of the kernel's include/uapi/linux/perf_event.h, its first 112 bytes.

@@ -51,5 +51,6 @@ mod machines;
 mod tracepoints;
 mod guests;
 mod stock;
+mod harm;
 #[cfg(feature = "night")]
 mod sources;

@@ -81,7 +81,7 @@ LOAD
         assert_eq!(!said.has(differs), tells(version, differs), "{version:?}: {differs:?}");
         assert_eq!(trace.of(number).next().is_some(), tells(version, differs), "{version:?}: {differs:?}");
     }
-    assert!(run.out.contains("off=-1\n") && run.out.contains("on=1\n"), "{}", run.out);
+    assert!(run.out.contains("off=-1\n") && run.out.contains("on=-1\n"), "{}", run.out);
 }
 
 /// On each CPU, but for one that an end of the trace cuts.

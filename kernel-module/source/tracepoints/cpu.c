@@ -31,13 +31,21 @@ static int kutrace_cpu_dying(unsigned int cpu)
 	return 0;
 }
 
+/* Another module may have it. */
+static bool kutrace_has_state;
+
 int kutrace_cpus_begin(void)
 {
-	return cpuhp_setup_state_nocalls(STATE, "kutrace:starting",
-					 kutrace_cpu_starting, kutrace_cpu_dying);
+	int ret = cpuhp_setup_state_nocalls(STATE, "kutrace:starting",
+					    kutrace_cpu_starting, kutrace_cpu_dying);
+
+	kutrace_has_state = !ret;
+	return ret;
 }
 
 void kutrace_cpus_end(void)
 {
-	cpuhp_remove_state_nocalls(STATE);
+	if (kutrace_has_state)
+		cpuhp_remove_state_nocalls(STATE);
+	kutrace_has_state = false;
 }

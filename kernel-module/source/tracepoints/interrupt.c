@@ -29,7 +29,7 @@ struct kutrace_device {
 	/* Of the interrupt that is being handled; those of devices do not nest. */
 	u8 vector;
 	/* The first handler of each vector, when its name was told last. */
-	const struct irqaction *told[VECTORS];
+	unsigned long told[VECTORS];
 };
 /*
  * Of each CPU, while tracing: what modules may have beside is too little for it.
@@ -76,11 +76,18 @@ static u8 kutrace_vector_of(struct irq_data *irq)
 	return cfg ? cfg->vector : 0;
 }
 
+/* Tells handlers apart, of which one may be where another was. */
+static notrace unsigned long kutrace_handler(const struct irqaction *first)
+{
+	return (unsigned long)first ^ (unsigned long)first->name ^
+	       (unsigned long)first->dev_id;
+}
+
 /* The vector has other handlers than when it was named. */
 static notrace noinline void kutrace_name_again(u8 vector,
 						const struct irqaction *first)
 {
-	__this_cpu_write(kutrace_devices->told[vector], first);
+	__this_cpu_write(kutrace_devices->told[vector], kutrace_handler(first));
 	kutrace_name(smp_processor_id(), vector, first, kutrace_told->ops.vector);
 }
 
@@ -98,7 +105,7 @@ static void notrace kutrace_irq_handler_entry(void *data, int irq,
 
 	if (vectored)
 		first = irq_data_to_desc(vectored)->action;
-	if (__this_cpu_read(kutrace_devices->told[vector]) != first)
+	if (__this_cpu_read(kutrace_devices->told[vector]) != kutrace_handler(first))
 		kutrace_name_again(vector, first);
 	__this_cpu_write(kutrace_devices->vector, vector);
 	kutrace_guarded(kutrace_tell(event)(KUTRACE_IRQ + vector));

@@ -5,6 +5,8 @@
 //! child the area. So that nothing is left of another process, another trace, or nothing at all, are one question: is
 //! the stream's trace the one that is recorded now?
 //!
+//! What is read of the area is a number that somebody may have put there: it never leads out of the area.
+//!
 //! Invariants: a stream belongs to the thread whose id it has; no two threads ever point to the same one, also in the
 //! child of a fork, because those that were given out are not given out again before their thread is gone. An area that
 //! was mapped stays mapped.
@@ -16,8 +18,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use kutrace_format::abi::programs::{
-    Attach, Grant, KIND_NAMES, KIND_REST, KIND_WORDS, LOST_AT, NAMES_AT, NAME_OPEN, NEXT_NAME_AT, PAGE_BYTES, TEXT_MAX,
-    VERSION,
+    Attach, Grant, AREA_BYTES, KIND_NAMES, KIND_REST, KIND_WORDS, LOST_AT, NAMES_AT, NAME_OPEN, NEXT_NAME_AT,
+    PAGE_BYTES, TEXT_MAX, VERSION,
 };
 
 use rustix::io::Errno;
@@ -309,10 +311,7 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
     let next = stream.word(NEXT_NAME_AT);
     let at = loop {
         let seen = next.load(Ordering::Relaxed);
-        let (mut at, mut end) = match seen {
-            0 => (NAMES_AT, PAGE_BYTES),
-            seen => (seen as u32, (seen >> 32) as u32),
-        };
+        let (mut at, mut end) = names_left(seen)?;
         if end.saturating_sub(at) < bytes {
             let more = grant(stream, KIND_NAMES, PAGE_BYTES).ok()?.at;
             (at, end) = (more.offset(), more.end());
@@ -334,6 +333,15 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
     put(name.len() as u16 | NAME_OPEN);
     put(name.len() as u16);
     Some(at / 8)
+}
+
+/// Where the next name goes and up to where names may, as the area says; `None` for a place where no name can be.
+fn names_left(seen: u64) -> Option<(u32, u32)> {
+    let (at, end) = match seen {
+        0 => (NAMES_AT, PAGE_BYTES),
+        seen => (seen as u32, (seen >> 32) as u32),
+    };
+    (at >= NAMES_AT && at % 8 == 0 && at <= end && u64::from(end) <= AREA_BYTES).then_some((at, end))
 }
 
 /// That more is not asked for at this time: [`Stream::grants`] of a thread whose process was above its rate then.
@@ -444,6 +452,37 @@ mod tests {
         }
         GIVEN.store(STREAMS as u32, Ordering::Relaxed);
         process
+    }
+
+    /// What is in the area names no place outside of it, whoever has written that.
+    #[test]
+    fn no_word_of_an_area_leads_out_of_it() {
+        const PAGE: usize = PAGE_BYTES as usize / 8;
+        // An area with names in its first page, and what else the process has after it.
+        let memory: Vec<AtomicU64> = (0..AREA_BYTES as usize / 8 + PAGE).map(|_| AtomicU64::new(0)).collect();
+        let stream = Stream::new();
+        stream.base.store(memory.as_ptr().expose_provenance() as u64, Ordering::Relaxed);
+        let define = |at: u64, end: u64| {
+            memory[NEXT_NAME_AT as usize / 8].store(end << 32 | at, Ordering::Relaxed);
+            super::define(&stream, b"a name")
+        };
+        let (names, page, area) = (NAMES_AT as u64, PAGE_BYTES as u64, AREA_BYTES);
+        for (at, end) in [
+            (area, area + page),
+            (area - 8, area + 8),
+            (0, page),
+            (8, page),
+            (names + 1, page),
+            (page, page - 8),
+            (names, u64::from(u32::MAX)),
+        ] {
+            assert_eq!(define(at, end), None, "{at:#x} {end:#x}");
+            let written = memory.iter().enumerate().filter(|(n, word)| *n != 1 && word.load(Ordering::Relaxed) != 0);
+            assert_eq!(written.count(), 0, "{at:#x} {end:#x}");
+        }
+        assert_eq!(define(0, 0), Some(NAMES_AT / 8));
+        assert_eq!(define(area - 8, area), Some(area as u32 / 8 - 1));
+        assert!(memory[AREA_BYTES as usize / 8..].iter().all(|word| word.load(Ordering::Relaxed) == 0));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Whether anything is traced.
 //!
-//! The kernel keeps a word in a page that every program may read: 0 while nothing is traced, else the number of the
-//! trace. The first call maps it; where the kernel has none, one that the recorder shows. Where there is no such page a word of ours takes its place: one that is always 0 if
-//! the kernel has no hooks, and one that never is if it has (the original's), so that each call asks it.
+//! A word in a page that every program may read is 0 while nothing is traced, else the number of the trace. The first call
+//! maps it: a recorder without hooks shows one, and has the programs' calls made by its device; else the kernel does. Where
+//! there is no such page a word of ours takes its place: one that is always 0 if the kernel has no hooks, and one that
+//! never is if it has (the original's), so that each call asks it.
 //!
 //! Invariants: a word that [`WORD`] ever pointed to is readable until the program ends; no thread makes system call 1023
 //! under a filter that decides which calls it may make, as many of them kill whoever makes one they do not know.
@@ -11,9 +12,9 @@
 use std::cell::Cell;
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use kutrace_format::abi::user::{TEST, VERSION};
+use kutrace_format::abi::user::{INSERT_MANY, TEST, VERSION, WORDS};
 use rustix::io::Errno;
 
 use crate::sys;
@@ -60,10 +61,30 @@ pub fn version() -> io::Result<u32> {
     answer(call(VERSION, 0)).map(|version| version as u32)
 }
 
-/// Makes system call 1023, if this thread may: its value, or a negative errno.
+/// Whether the recorder has its page, and so takes calls by its device.
+static BY_DEVICE: AtomicBool = AtomicBool::new(false);
+
+/// Makes system call 1023, if this thread may, or what there is in its place: its value, or a negative errno.
 pub fn call(command: u64, word: u64) -> i64 {
-    if may_call() {
+    look();
+    if BY_DEVICE.load(Ordering::Relaxed) {
+        let mut words = [0; WORDS];
+        words[0] = word;
+        sys::call_device(command, &words)
+    } else if may_call() {
         sys::call(command, word)
+    } else {
+        REFUSED
+    }
+}
+
+/// The same with [`INSERT_MANY`].
+pub fn insert_many(words: &[u64; WORDS]) -> i64 {
+    look();
+    if BY_DEVICE.load(Ordering::Relaxed) {
+        sys::call_device(INSERT_MANY, words)
+    } else if may_call() {
+        sys::insert_many(words)
     } else {
         REFUSED
     }
@@ -82,7 +103,7 @@ const FILTERED: u64 = u64::MAX;
 
 /// Whether this thread may make system call 1023. It looks once in each trace, since a program may put a filter upon itself
 /// at any time.
-pub fn may_call() -> bool {
+fn may_call() -> bool {
     let now = u64::from(seen()) + 1;
     match UNFILTERED.get() {
         FILTERED => false,
@@ -155,7 +176,12 @@ fn is_on_indeed() -> bool {
 /// Looks for the word. Several threads, or a signal handler meanwhile, may do the same; the first has its way.
 #[cold]
 fn find() {
-    let (found, page) = match sys::map_page().or_else(|_| sys::map_recorder_s_page()) {
+    let by_device = sys::map_recorder_s_page();
+    if by_device.is_ok() {
+        // Before the word: who sees that sees this.
+        BY_DEVICE.store(true, Ordering::Relaxed);
+    }
+    let (found, page) = match by_device.or_else(|_| sys::map_page()) {
         Ok(page) => (page, Some(page)),
         Err(_) if sys::is_filtered() || sys::call(TEST, 0) == REFUSED => (&NEVER, None),
         Err(_) => (&ASK, None),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! System call 1023, and the page that tells whether it is worthwhile.
+//! System call 1023, or what the recorder has in its place, and the page that tells whether it is worthwhile.
 //!
 //! Invariant: everything here may run in a signal handler, and `errno` is not touched.
 
@@ -10,7 +10,9 @@ use std::os::fd::OwnedFd;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use kutrace_format::abi::programs::{Attach, Grant, Page, DEVICE, IOCTL_ATTACH, IOCTL_GRANT, IOCTL_PAGE};
+use kutrace_format::abi::programs::{
+    Attach, Call, Grant, Page, DEVICE, IOCTL_ATTACH, IOCTL_CALL, IOCTL_GRANT, IOCTL_PAGE,
+};
 use kutrace_format::abi::user::{CALL, INSERT_MANY, WORDS};
 use rustix::fs::{open, Mode, OFlags};
 use rustix::io::{read, Result};
@@ -60,6 +62,18 @@ pub fn call(command: u64, word: u64) -> i64 {
 pub fn insert_many(words: &[u64; WORDS]) -> i64 {
     // SAFETY: as above; what is read is borrowed.
     unsafe { syscall(INSERT_MANY, words.as_ptr() as u64) }
+}
+
+/// Asks the recorder by its device what system call 1023 asks: its value, or a negative errno.
+pub fn call_device(command: u64, words: &[u64; WORDS]) -> i64 {
+    let mut call = Call { command, words: *words, ..Call::default() };
+    let answered = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).and_then(|device| {
+        // SAFETY: the number says that the kernel reads and writes a `Call`, for which every bit pattern is valid.
+        let command = unsafe { Updater::<{ IOCTL_CALL }, Call>::new(&mut call) };
+        // SAFETY: the command points to no memory but its own.
+        unsafe { ioctl(&device, command) }
+    });
+    answered.map_or_else(|errno| -i64::from(errno.raw_os_error()), |()| call.answer)
 }
 
 /// What the kernel tells of the calling thread.

@@ -3,11 +3,11 @@
 //!
 //! Every structure is fixed-size, little-endian and without implicit padding. `mmap` of the device, read-only,
 //! offset 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`]. `write` leaves something with
-//! the trace until the next reset, appended to what was left before, 4 MiB at most (EFBIG); `read` gives it back. Our
+//! the trace until the next reset, in the place of what was left before, 4 MiB at most (EFBIG); `read` gives it back. Our
 //! tools leave the section `KCNT` of the file.
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 
@@ -17,7 +17,7 @@ pub const INFO: u8 = 0;
 /// such counters or others use them all, and with ENOMEM if it has no room: then the trace in the pool stays.
 /// `_IOW(TYPE, 1, Setup)`.
 pub const RESET: u8 = 1;
-/// Starts tracing; refused as [`RESET`] is. `_IO(TYPE, 2)`.
+/// Starts tracing; refused as [`RESET`] is, and with EBUSY while the machine is about to sleep. `_IO(TYPE, 2)`.
 pub const START: u8 = 2;
 /// Stops tracing and closes every CPU's block; harmless when stopped. `_IO(TYPE, 3)`.
 pub const STOP: u8 = 3;
@@ -62,7 +62,7 @@ pub const TRACEPOINTS: u8 = 14;
 /// Tells how many bytes are kept of what an earlier kernel left in memory that outlives a reboot; 0 for none. They are
 /// read at [`KEPT_AT`], and begin with a [`crate::abi::landmark::Landmark`]. `_IOR(TYPE, 15, u64)`.
 pub const KEPT: u8 = 15;
-/// Takes away what is kept; harmless where nothing is. `_IO(TYPE, 16)`.
+/// Takes away what is kept; harmless where nothing is, EBUSY while another holds the recorder. `_IO(TYPE, 16)`.
 pub const FORGET: u8 = 16;
 /// Where in the device what is kept is read.
 pub const KEPT_AT: u64 = 1 << 40;

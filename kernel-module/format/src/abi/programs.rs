@@ -26,11 +26,11 @@ pub const ATTACH: u8 = 0x40;
 /// Grants the calling thread of a process that is attached a part of its area. `_IOWR(TYPE, 0x41, Grant)`. ENOSPC where
 /// none is left, EDQUOT while the process has had what it may insert in a second; both are counted.
 pub const GRANT: u8 = 0x41;
-/// Maps the page whose first word is 0 while nothing is recorded, else the number of the trace. `_IOR(TYPE, 0x42,
-/// Page)`.
+/// Maps the page whose first word is 0 while nothing is recorded, else the number of the trace. ENOTTY on a kernel with
+/// hooks that the recorder uses: that has a page of its own, and system call 1023. `_IOR(TYPE, 0x42, Page)`.
 pub const PAGE: u8 = 0x42;
-/// On /dev/kutrace: how much programs may have in the trace that the next reset begins. `_IOW(TYPE, 0x43, Quota)`. EINVAL
-/// for more than [`AREA_BYTES`] each, E2BIG for more in all than the caller may have.
+/// On /dev/kutrace: how much programs may have in the trace that the next reset begins. `_IOW(TYPE, 0x43, Quota)`. EBUSY
+/// while another holds the recorder, EINVAL for more than [`AREA_BYTES`] each, E2BIG for more in all than the caller may have.
 pub const QUOTA: u8 = 0x43;
 /// On /dev/kutrace: tells of the process that attached next after the caller's [`Program::serial`], and last, if there
 /// are any, of those that got no area: process 0 with [`OTHERS`], whose `refused` says how many times that was.
@@ -41,8 +41,12 @@ pub const PROGRAM: u8 = 0x44;
 /// `_IOWR(TYPE, 0x45, Refused)`.
 pub const REFUSED: u8 = 0x45;
 /// On /dev/kutrace, of a stream: what was read is in the file, so that its memory can be granted anew. `_IOW(TYPE, 0x46,
-/// Taken)`. EINVAL if the trace is none, ESTALE for what is not there any more, EBUSY while somebody may write there.
+/// Taken)`. EINVAL if the trace is none, ESTALE for what is not there any more, EBUSY while somebody may write there, or
+/// another holds the recorder.
 pub const TAKEN: u8 = 0x46;
+
+/// What system call 1023 is, where the recorder uses no hooks. ENOTTY where it does. `_IOWR(TYPE, 0x47, Call)`.
+pub const CALL: u8 = 0x47;
 
 /// [`Program::serial`] of those that got no area.
 pub const OTHERS: u32 = u32::MAX;
@@ -99,6 +103,18 @@ pub struct Page {
     pub address: u64,
 }
 
+/// A call of a program: as of [`super::user`], but for the words, which are all here.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The command, from the caller.
+    pub command: u64,
+    /// The answer: a value, or a negative errno.
+    pub answer: i64,
+    /// From the caller.
+    pub words: [u64; super::user::WORDS],
+}
+
 /// How much memory programs may have, bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +133,8 @@ pub struct Program {
     pub serial: u32,
     /// The process, by the number it has for the kernel.
     pub tgid: u32,
-    /// A descriptor, read-only, of the file that the area is.
+    /// A descriptor, read-only, of the file that the area is, which nobody else can write into or change in size; -1 of
+    /// those that got none.
     pub fd: i32,
     /// Records of [`Granted`]: from the caller, how many have room; then how many there are.
     pub grants: u32,
@@ -262,6 +279,8 @@ pub const IOCTL_ATTACH: u32 = both(ATTACH, core::mem::size_of::<Attach>());
 pub const IOCTL_GRANT: u32 = both(GRANT, core::mem::size_of::<Grant>());
 /// The number of [`PAGE`].
 pub const IOCTL_PAGE: u32 = super::command::read_number(PAGE, core::mem::size_of::<Page>());
+/// The number of [`CALL`].
+pub const IOCTL_CALL: u32 = both(CALL, core::mem::size_of::<Call>());
 /// The number of [`QUOTA`].
 pub const IOCTL_QUOTA: u32 = super::command::write_number(QUOTA, core::mem::size_of::<Quota>());
 /// The number of [`PROGRAM`].

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
+// Keeps the kernel where it seldom is for long.
+//   probes      1 is as a probe of a tracepoint that has begun, 0 as the end of the first that has not: who waits for probes
+//               waits for those that had begun before
+//   sleepless   while it is 1 the machine does not get to sleep, and nor is it told so: the notice of sleep is waiting,
+//               which `noticed` says; then the machine does not go to sleep
+
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/suspend.h>
+#include <linux/tracepoint.h>
+#include <linux/version.h>
+
+static bool sleepless, noticed;
+static unsigned int probes, ended;
+static int begun[8];
+module_param(sleepless, bool, 0644);
+module_param(noticed, bool, 0444);
+
+static int linger_set(const char *text, const struct kernel_param *param)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	if (*text == '1' && probes < ARRAY_SIZE(begun))
+		begun[probes++] = srcu_down_read(&tracepoint_srcu);
+	else if (*text == '0' && ended < probes)
+		srcu_up_read(&tracepoint_srcu, begun[ended++]);
+	else
+		return -EINVAL;
+	return 0;
+#else
+	return -EOPNOTSUPP;
+#endif
+}
+
+static const struct kernel_param_ops ops = {
+	.set = linger_set,
+};
+module_param_cb(probes, &ops, &probes, 0200);
+
+static int notice(struct notifier_block *block, unsigned long action, void *data)
+{
+	if (action != PM_SUSPEND_PREPARE || !sleepless)
+		return NOTIFY_DONE;
+	noticed = true;
+	while (READ_ONCE(sleepless))
+		msleep(10);
+	return NOTIFY_BAD;
+}
+
+/* After the recorder's. */
+static struct notifier_block block = {
+	.notifier_call = notice,
+	.priority = -1,
+};
+
+static int __init linger_init(void)
+{
+	return register_pm_notifier(&block);
+}
+
+static void __exit linger_exit(void)
+{
+	unregister_pm_notifier(&block);
+}
+
+module_init(linger_init);
+module_exit(linger_exit);
+MODULE_DESCRIPTION("Long moments for KUtrace's tests");
+MODULE_LICENSE("Dual BSD/GPL");
