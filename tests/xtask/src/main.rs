@@ -51,7 +51,7 @@ enum Task {
         command: Vec<OsString>,
     },
     /// Run CMD as root in the VM and exit with its status
-    Vm(vm::VmArgs),
+    Vm(Box<vm::VmArgs>),
     /// Run every tier of tests, the gate of every change
     Test(test::TestArgs),
     /// Run every tier in its long form, with other seeds and on other kernels

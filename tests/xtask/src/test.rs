@@ -24,7 +24,7 @@ use crate::mutants::{self, MutantsArgs};
 use crate::progress::{self, tied};
 use crate::{demo, packages, place, tools, versions};
 use plan::{Form, Programs, Task, Tier};
-use report::Report;
+use report::{say, Report};
 
 /// Variables of the host's searches: how many cases, cuts and inputs they try, and the seed by which they choose.
 const SEARCHES: [(&str, &str); 3] = [("KUTRACE_CASES", "10"), ("PROPTEST_CASES", "260"), ("KUTRACE_CUTS", "12")];
@@ -127,8 +127,8 @@ pub fn run(args: &TestArgs) -> Result<u8> {
 pub fn night() -> Result<u8> {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(SEED, |time| time.as_secs());
     let mut run = Run::begin(Form::Night, seed)?;
-    println!("the seed of this night: {seed}");
-    versions::others_in_debian()?.iter().for_each(|other| println!("Debian has {other}"));
+    say(&format!("the seed of this night: {seed}"));
+    versions::others_in_debian()?.iter().for_each(|other| say(&format!("Debian has {other}")));
     run.demo();
     run.pass(&TestArgs::default().selection()?, None)?;
     for (kernel, tests) in OTHERS {
@@ -173,7 +173,7 @@ impl Run {
         // Before anything rebuilds this program: afterwards its path may be that of a deleted file.
         let xtask = std::env::current_exe().context("test: xtask's own path")?;
         packages::ensure()?;
-        versions::others_here()?.iter().for_each(|other| println!("this machine has {other}"));
+        versions::others_here()?.iter().for_each(|other| say(&format!("this machine has {other}")));
         tools::ensure()?;
         let guard = SignalGuard::new()?;
         let programs = Programs::build(form)?;

@@ -141,7 +141,7 @@ impl Report {
         fs::write(place::made(failed_folder())?.join("list"), &failed).context("failed")?;
 
         let skipped = fs::read_to_string(&self.skipped).with_context(|| self.skipped.display().to_string())?;
-        print!("{skipped}");
+        skipped.lines().for_each(say);
         for (tier, seconds) in &state.tiers {
             say(&format!("{}: {} of tests", tier.name(), minutes(Duration::from_secs_f64(*seconds))));
         }
@@ -214,7 +214,8 @@ fn shown(text: &str) -> String {
     shown
 }
 
-fn say(line: &str) {
+/// A line of what is printed.
+pub fn say(line: &str) {
     // Nobody who reads it is a reason to stop.
     let _ = writeln!(std::io::stdout().lock(), "{}", line.trim_end());
 }
