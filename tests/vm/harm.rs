@@ -8,15 +8,13 @@ use postprocess::event::number::{MARK_A, MARK_D, PROGRAM_MARK};
 use crate::guest;
 use crate::trace::Recording;
 
-/// `build NAME`: a program of this folder. `held`: one that marks and has marked once; `let_go` lets it go on to its end.
+/// `held`: a program that marks, and has marked once; `let_go` lets it go on to its end.
 const WORDS: &str = r#"
     cd /tmp
     cp $(dirname $(command -v kutrace_control))/libkutrace.so .
     export LD_LIBRARY_PATH=/tmp
     chmod 755 .
-    build() {
-        gcc -O2 -Wall -Werror -I$VM/../../kutrace-control/kutrace/include $VM/$1.c -L. -lkutrace -o $1
-    }
+    cp $BIN/victim $BIN/intrude $BIN/never $BIN/filtered $BIN/api .
     held() {
         rm -f go began; mkfifo go
         ./victim $1 <go >began & victim=$!
@@ -33,7 +31,7 @@ fn marks(trace: &Recording, name: &str) -> usize {
     trace.of(PROGRAM_MARK).filter(|e| trace.event_name(e).starts_with(name)).count()
 }
 
-/// N1: root and an ordinary user with the capability to trace get descriptors of what programs have. A program that got
+/// Root and an ordinary user with the capability to trace get descriptors of what programs have. A program that got
 /// nothing is told of, too, without one.
 #[test]
 fn the_memory_of_a_program_is_nobody_else_s_to_change() {
@@ -41,7 +39,6 @@ fn the_memory_of_a_program_is_nobody_else_s_to_change() {
         &STOCK,
         &format!(
             "{WORDS}
-            build victim; build intrude
             chgrp 4242 /dev/kutrace
             able='setpriv --reuid 1000 --regid 1000 --groups 4242 --inh-caps=+cap_38 --ambient-caps=+cap_38'
             kutrace_control go --marks-memory 8K,8K
@@ -67,14 +64,13 @@ fn the_memory_of_a_program_is_nobody_else_s_to_change() {
     assert_eq!(marks(&Recording::read_whole(&run.file("after.raw")), "a_name"), 4);
 }
 
-/// N2: as in a sandbox. The memory that it asks for meanwhile is a file of the kernel's, not of its own.
+/// As in a sandbox. The memory that it asks for meanwhile is a file of the kernel's, not of its own.
 #[test]
 fn a_limit_on_the_size_of_files_ends_no_program_that_marks() {
     let run = guest::succeed(
         &STOCK,
         &format!(
             "{WORDS}
-            build victim
             kutrace_control go
             (ulimit -f 0; ./victim 100000 </dev/null | cat)
             (ulimit -f 8; ./victim 100000 </dev/null | cat)
@@ -86,15 +82,13 @@ fn a_limit_on_the_size_of_files_ends_no_program_that_marks() {
     assert_eq!((marks(&trace, "victim"), marks(&trace, "a_name"), marks(&trace, "more")), (2, 8, 200_000));
 }
 
-/// N3: the kernel has no call 1023, and the recorder adds none; its device takes what else would be such a call.
+/// The kernel has no call 1023, and the recorder adds none; its device takes what else would be such a call.
 #[test]
 fn on_a_stock_kernel_no_call_answers_what_a_filter_denied() {
     let run = guest::succeed(
         &STOCK,
         &format!(
             "{WORDS}
-            build filtered
-            gcc -O2 -Wall -Werror -I$VM/../../kutrace-control/kutrace/include $VM/../../kutrace-control/kutrace/tests/api.c -L. -lkutrace -o api
             said() {{ ./filtered; ./filtered trap; perl -e 'print syscall(1023, 7, 0x20d << 32 | 4712), \" \", $! + 0, \"\\n\"'; }}
             said >off
             kutrace_control go
@@ -111,14 +105,13 @@ fn on_a_stock_kernel_no_call_answers_what_a_filter_denied() {
     assert_eq!(trace.of(MARK_A).map(|e| trace.event_name(e)).collect::<Vec<_>>(), ["mark_a=mine"]);
 }
 
-/// N4: each of these waits for memory that its user keeps from coming. Whoever else asks is answered all the same.
+/// Each of these waits for memory that its user keeps from coming. Whoever else asks is answered all the same.
 #[test]
 fn memory_that_never_comes_keeps_nobody_else_waiting() {
     let run = guest::succeed(
         &STOCK,
         &format!(
             "{WORDS}
-            build victim; build never
             kutrace_control go
             held
             for what in write read grants; do
@@ -144,7 +137,7 @@ fn memory_that_never_comes_keeps_nobody_else_waiting() {
     assert_eq!(marks(&Recording::read_whole(&run.file("t.raw")), "victim"), 4);
 }
 
-/// N5: on CPU 1 a program waits in a page fault, whose end the kernel is asked to tell of. The CPU goes while the trace
+/// On CPU 1 a program waits in a page fault, whose end the kernel is asked to tell of. The CPU goes while the trace
 /// ends, between the last probe and the end of that.
 #[test]
 fn a_cpu_that_goes_while_a_trace_ends_leaves_nothing_behind() {
@@ -152,7 +145,6 @@ fn a_cpu_that_goes_while_a_trace_ends_leaves_nothing_behind() {
         &["--kernel", "stock", "--cpus", "2", "--beside"],
         &format!(
             "{WORDS}
-            build never
             # Whichever program returns from the kernel there is told that.
             for task in /proc/[0-9]*; do taskset -acp 0 ${{task#/proc/}} >/dev/null 2>&1 || true; done
             insmod $KUTRACE_BESIDE/linger.ko
@@ -182,7 +174,7 @@ fn a_cpu_that_goes_while_a_trace_ends_leaves_nothing_behind() {
     Recording::read(&run.file("t.raw")).check();
 }
 
-/// N12: between the notice that the machine is going to sleep and the sleep itself.
+/// Between the notice that the machine is going to sleep and the sleep itself.
 #[test]
 fn no_trace_begins_while_the_machine_goes_to_sleep() {
     guest::succeed(
@@ -205,7 +197,7 @@ fn no_trace_begins_while_the_machine_goes_to_sleep() {
     );
 }
 
-/// N19: what the holder's trace needs, and what an earlier kernel left, is not taken away by another.
+/// What the holder's trace needs, and what an earlier kernel left, is not taken away by another.
 #[test]
 fn what_belongs_to_the_holder_is_refused_to_others() {
     let run = guest::succeed(
@@ -226,14 +218,14 @@ fn what_belongs_to_the_holder_is_refused_to_others() {
     assert_eq!(run.out, "16 16 16 0 0 22\n");
 }
 
-/// N23: the kernel's own page knows of hooks alone.
+/// The kernel's own page knows of hooks alone. Of the night: the distribution's kernel has both hooks and tracepoints.
+#[cfg(feature = "night")]
 #[test]
 fn tracepoints_of_a_kernel_with_hooks_have_marks_too() {
     let run = guest::succeed(
         &["--kernel", "distribution", "--no-load"],
         &format!(
             "{WORDS}
-            build victim
             insmod $KUTRACE_MODULE source=tracepoints
             kutrace_control go
             ./victim </dev/null
@@ -245,7 +237,7 @@ fn tracepoints_of_a_kernel_with_hooks_have_marks_too() {
     assert_eq!((marks(&trace, "victim"), marks(&trace, "a_name"), trace.of(MARK_A).count()), (1, 4, 1));
 }
 
-/// N16: the kernel may be configured so that arithmetic panics where a number is too large.
+/// The kernel may be configured so that arithmetic panics where a number is too large.
 #[test]
 fn nothing_in_the_module_panics() {
     let run = guest::succeed(&[], "nm -u $KUTRACE_MODULE | grep -c panicking || true");
