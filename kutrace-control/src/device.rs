@@ -393,7 +393,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 14");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 15");
     }
 
     #[test]

@@ -113,6 +113,7 @@ impl Drop for Share {
         // A test may have several guests.
         let free = (1..).map(|n| Path::new(&failed).join(format!("guest-{n}"))).find(|path| !path.exists());
         let kept = free.expect("numbers do not end");
+        fs::create_dir_all(&failed).expect("KUTRACE_FAILED");
         let copied = Command::new("cp").arg("-a").arg(self.above.path()).arg(&kept).status();
         eprintln!("kept: {} ({})", kept.display(), copied.map_or_else(|error| error.to_string(), |s| s.to_string()));
     }

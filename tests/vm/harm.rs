@@ -89,7 +89,7 @@ fn on_a_stock_kernel_no_call_answers_what_a_filter_denied() {
         &STOCK,
         &format!(
             "{WORDS}
-            said() {{ ./filtered; ./filtered trap; perl -e 'print syscall(1023, 7, 0x20d << 32 | 4712), \" \", $! + 0, \"\\n\"'; }}
+            said() {{ ./filtered; ./filtered trap; perl -e 'print syscall(1023, 7, {MARK_D} << 32 | 4712), \" \", $! + 0, \"\\n\"'; }}
             said >off
             kutrace_control go
             said

@@ -18,14 +18,16 @@ const MEMORY: u64 = 4;
 #[test]
 fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     let run = guest::succeed(
-        // Paced, beside a load that is nice, and into memory: so the writer has the CPU when it wants it, and no disk keeps
-        // it waiting.
+        // Paced, beside a load that rests, and into memory: so the writer has the CPU when it wants it, and no disk keeps it
+        // waiting.
         &["--cpus", "2", "--paced", "--mem", "1024"],
         r#"
         cd /tmp
         dmesg --console-level 1
-        load() { for n in 1 2; do nice -n 19 dd if=/dev/zero of=/dev/null bs=1 count=250000 2>/dev/null & done; wait; sleep 1; }
-        export -f load
+        # Twice the memory, and no more than half of it in a second: a paced guest's CPU is slow, and its writer, too.
+        load() { for n in 1 2; do half & done; wait; sleep 1; }
+        half() { for n in $(seq 20); do dd if=/dev/zero of=/dev/null bs=1 count=12500 2>/dev/null; sleep 0.1; done; }
+        export -f load half
         kutrace_control record --stream -b 4M -o t.raw -- bash -c load
         kutrace_control record --stream -b 4M -o - -- bash -c load >piped.raw
         kutrace_control record --stream -b 4M -o killed.raw -- sleep 60 & victim=$!

@@ -232,7 +232,7 @@ mod tests {
     fn a_program_of_tests_is_told_from_what_else_cargo_builds() {
         let line = |test: bool, executable: &str| {
             format!(
-                r#"{{"reason":"compiler-artifact","package_id":"x","manifest_path":"{}/tests/Cargo.toml","target":{{"kind":["test"],"name":"vm"}},"profile":{{"opt_level":"0","test":{test}}},"executable":{executable},"fresh":true}}"#,
+                r#"{{"reason":"compiler-artifact","package_id":"x","manifest_path":"{}/tests/Cargo.toml","target":{{"kind":["test"],"name":"vm"}},"profile":{{"opt_level":"0","test":{test}}},"features":[],"executable":{executable},"fresh":true}}"#,
                 place::checkout().display()
             )
         };
