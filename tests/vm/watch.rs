@@ -167,11 +167,16 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
     for (when, least) in [("softirq:timer > 400ms", 600e6), ("irq:irq_work_ipi > 50us", 50e3)] {
         let found = of(when);
         assert!(!found.is_empty(), "{when}: {lines:#?}");
-        for line in found {
+        for line in &found {
             let took = line["took_ns"].as_f64().unwrap();
             // As long as it was told to be, and not much longer.
             assert!((least..3e9).contains(&took) && line["cpu"].is_u64(), "{line}");
-            let trace = Recording::read(&file(&run, line).unwrap());
+        }
+        // What comes when the watching ends is told, and not written any more.
+        let written: Vec<_> = found.iter().filter_map(|line| Some((line, file(&run, line)?))).collect();
+        assert!(!written.is_empty(), "{when}: {found:#?}");
+        for (line, path) in written {
+            let trace = Recording::read(&path);
             let is_there = match when.starts_with("irq") {
                 true => trace.of(IRQ + vector::IRQ_WORK).next().is_some(),
                 // The number of softirq TIMER.
@@ -238,7 +243,8 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
     let worst = lines.iter().filter_map(|line| line["took_ns"].as_u64()).max().unwrap();
     let kept = fs::read_dir(run.file("kept")).unwrap().map(|entry| entry.unwrap().path());
     let kept: Vec<_> = kept.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
-    assert_eq!(kept.len(), planted.min(5) as usize, "{kept:?}");
+    // What comes while a recording is written is in the next one, however many come.
+    assert!((1..=planted.min(5) as usize).contains(&kept.len()), "{kept:?}");
     let is_worst = |path: &PathBuf| {
         let told: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
         told["took_ns"].as_u64() == Some(worst)
