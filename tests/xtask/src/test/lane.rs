@@ -84,8 +84,8 @@ fn wait(child: &mut Child, guard: &SignalGuard) -> Result<bool> {
 pub struct Log {
     /// All of it.
     pub text: String,
-    /// How many tests it reported.
-    pub tests: usize,
+    /// Whether it named a test that failed.
+    pub names_failed: bool,
 }
 
 impl Log {
@@ -108,7 +108,7 @@ fn read(task: &Task, from: impl std::io::Read, report: &Report) -> Log {
         log.text.push_str(&line);
         log.text.push('\n');
         let Some((name, verdict, took)) = (if is_single(task) { None } else { outcome(&line) }) else { continue };
-        log.tests += 1;
+        log.names_failed |= verdict == Verdict::Failed;
         // Where tests run one after the other, the time between two lines is that of a test.
         let took = took.unwrap_or_else(|| since.elapsed());
         since = Instant::now();
