@@ -19,7 +19,6 @@ pub struct Ops {
     pub address: unsafe extern "C" fn(u32, u64),
     pub syscall: unsafe extern "C" fn(u64, u32),
     pub syscall_return: unsafe extern "C" fn(i64),
-    pub packet: unsafe extern "C" fn(u32, *const [u64; packet::WORDS]),
     pub switch_to: unsafe extern "C" fn(*mut bindings::task_struct),
     pub task: unsafe extern "C" fn(*mut bindings::task_struct),
     pub user: unsafe extern "C" fn(u64, *const [u64; user::WORDS]) -> i64,
@@ -234,11 +233,8 @@ extern "C" {
     pub static kutrace_task_comm: u8;
     /// This CPU's state when reached through %gs; an offset, not an address.
     pub static kutrace_cpu: u8;
-    /// The packet filter's parameters. Like all parameters of the module they have their values before it runs, and
-    /// nobody may write them.
-    pub static kutrace_shim_pktmask: c_long;
-    pub static kutrace_shim_pktmatch: c_long;
-    /// What programs may insert a second on a CPU, 0 without limit.
+    /// What programs may insert a second on a CPU, 0 without limit. Like all parameters of the module these have their
+    /// values before it runs, and nobody may write them.
     pub static kutrace_shim_namerate: c_uint;
     pub static kutrace_shim_markrate: c_uint;
     /// Whether the running program may insert anything.

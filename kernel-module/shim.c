@@ -171,14 +171,6 @@ size_t kutrace_shim_pool_bytes(void)
 	return (size_t)clamp(tracemb, 1u, 65535u) << 20;
 }
 
-/* The packet filter; see format/src/abi/packet.rs. Remove when: as above. */
-long kutrace_shim_pktmask = 0xf;
-module_param_named(pktmask, kutrace_shim_pktmask, long, 0444);
-MODULE_PARM_DESC(pktmask, "Bytes of a packet's data to compare, bit n for byte n of 24; 0 no packet, -1 all packets (default 0xf)");
-long kutrace_shim_pktmatch = 0xd1c517e5;
-module_param_named(pktmatch, kutrace_shim_pktmatch, long, 0444);
-MODULE_PARM_DESC(pktmatch, "What the exclusive or of these bytes, in words of four, must be (default 0xd1c517e5)");
-
 /* How much programs may insert into the trace. Remove when: as above. */
 unsigned int kutrace_shim_namerate = 1000;
 module_param_named(namerate, kutrace_shim_namerate, uint, 0444);

@@ -73,8 +73,6 @@ union kutrace_argument {
 extern struct kutrace_blob *kutrace_note;
 extern struct kutrace_blob *kutrace_kept;
 
-extern long kutrace_shim_pktmask;
-extern long kutrace_shim_pktmatch;
 extern unsigned int kutrace_shim_namerate;
 extern unsigned int kutrace_shim_markrate;
 

@@ -15,11 +15,6 @@ static int kutrace_hooks_enable(void)
 	return 0;
 }
 
-static u64 kutrace_hooks_unseen(void)
-{
-	return 0;
-}
-
 const struct kutrace_source kutrace_hooks = {
 	.name = "hooks",
 	.kind = KUTRACE_HOOKS,
@@ -28,5 +23,4 @@ const struct kutrace_source kutrace_hooks = {
 	.enable = kutrace_hooks_enable,
 	.disable = kutrace_disable,
 	.each_vector = kutrace_each_vector,
-	.unseen = kutrace_hooks_unseen,
 };

@@ -51,7 +51,6 @@ typedef void kutrace_op_value_t(unsigned int event, unsigned int value);
 typedef void kutrace_op_address_t(unsigned int event, unsigned long address);
 typedef void kutrace_op_syscall_t(unsigned long arg, unsigned int nr);
 typedef void kutrace_op_syscall_return_t(long value);
-typedef void kutrace_op_packet_t(unsigned int event, const u64 *data);
 typedef void kutrace_op_switch_to_t(struct task_struct *next);
 typedef void kutrace_op_task_t(struct task_struct *task);
 typedef long kutrace_op_user_t(unsigned long command, const u64 *words);
@@ -67,7 +66,6 @@ struct kutrace_ops {
 	kutrace_op_address_t *address;
 	kutrace_op_syscall_t *syscall;
 	kutrace_op_syscall_return_t *syscall_return;
-	kutrace_op_packet_t *packet;
 	kutrace_op_switch_to_t *switch_to;
 	kutrace_op_task_t *task;
 	kutrace_op_user_t *user;

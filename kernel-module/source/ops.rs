@@ -64,7 +64,6 @@ const fn functions<const COUNTING: bool>() -> Table {
         address: address::<COUNTING>,
         syscall: syscall::<COUNTING>,
         syscall_return: syscall_return::<COUNTING>,
-        packet: packet::<COUNTING>,
         switch_to: switch_to::<COUNTING>,
         task: task::<COUNTING>,
         user: user::<COUNTING>,
@@ -155,18 +154,6 @@ unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64) {
     let number = || unsafe { ffi::kutrace_shim_returning() };
     // SAFETY: the hook of their ends.
     unsafe { record_of_task::<COUNTING>(|lane| entry::syscall_return(lane, value, number)) }
-}
-
-unsafe extern "C" fn packet<const COUNTING: bool>(event: u32, words: *const [u64; packet::WORDS]) {
-    // SAFETY: kutrace_record_packet() has copied the words out of the skb, which its caller holds, onto its own stack,
-    // where they stay until this returns. The skb itself does not come here.
-    let words = unsafe { &*words };
-    // SAFETY: nobody writes module parameters that are read-only.
-    let (mask, wanted) = unsafe { (ffi::kutrace_shim_pktmask, ffi::kutrace_shim_pktmatch) };
-    if packet::is_wanted(words, mask, wanted as u32) {
-        // SAFETY: a hook calls.
-        unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, event, packet::hash(words))) }
-    }
 }
 
 unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {

@@ -16,8 +16,8 @@
 #include "source.h"
 #include "steal.h"
 
-/* A bit of ../format/src/capability.rs. */
-enum { STEAL = 27 };
+/* Bits of ../format/src/capability.rs. */
+enum { PACKETS = 18, STEAL = 27 };
 
 static char *source = "";
 module_param(source, charp, 0444);
@@ -112,5 +112,7 @@ u32 kutrace_source_kind(void)
 
 u64 kutrace_source_unseen(void)
 {
-	return kutrace_chosen->unseen() | (kutrace_steal_is_seen() ? 0 : BIT_ULL(STEAL));
+	return (kutrace_chosen->unseen ? kutrace_chosen->unseen() : 0) |
+	       (kutrace_packets_wanted() ? 0 : BIT_ULL(PACKETS)) |
+	       (kutrace_steal_is_seen() ? 0 : BIT_ULL(STEAL));
 }

@@ -48,7 +48,7 @@ struct kutrace_source {
 	void (*disable)(void);
 	/* Tells of every vector of every CPU that is for a device. */
 	void (*each_vector)(kutrace_op_vector_t *each);
-	/* Bits of ../format/src/capability.rs: what it cannot tell. */
+	/* Bits of ../format/src/capability.rs: what it cannot tell, if there is any. */
 	u64 (*unseen)(void);
 };
 

@@ -12,14 +12,13 @@
 #include <linux/tracepoint.h>
 #include <asm/ibt.h>
 
-#include "packets.h"
 #include "tracepoints/probe.h"
 
 /* Bits of ../format/src/capability.rs. */
 enum {
 	INTERRUPTS = 6, QUOTAS = 7, SCHEDULER = 11, EXCEPTIONS = 12,
 	KERNEL_FAULTS = 13, ENTRY_CODE = 14, SENDERS = 15, FREQUENCY = 17,
-	PACKETS = 18, NMIS = 19, MACHINE_CHECKS = 20, DENIED = 21, STOPS = 22,
+	NMIS = 19, MACHINE_CHECKS = 20, DENIED = 21, STOPS = 22,
 	PROGRAM_FAULTS = 23,
 };
 
@@ -169,8 +168,6 @@ static u64 kutrace_tracepoints_unseen(void)
 		     BIT_ULL(ENTRY_CODE) | BIT_ULL(NMIS) |
 		     BIT_ULL(MACHINE_CHECKS) | BIT_ULL(DENIED) | BIT_ULL(STOPS);
 
-	if (!kutrace_packets_wanted())
-		unseen |= BIT_ULL(PACKETS);
 	if (!kutrace_frequency_is_known())
 		unseen |= BIT_ULL(FREQUENCY);
 	/* Which the kernel has for KVM. */

@@ -162,7 +162,10 @@ fn the_document_says_what_each_source_sees() {
             _ => "yes",
         };
         let original = if Unseen::ORIGINAL.has(capability) { "no" } else { "yes" };
-        let hooks = if capability == Capability::Steal { "on some" } else { "yes" };
+        let hooks = match capability {
+            Capability::Packets | Capability::Steal => "on some",
+            _ => "yes",
+        };
         let row = format!("| {} | {capability:?} | {hooks} | {tracepoints} | {original} |", capability.unseen());
         assert!(document.lines().any(|line| line == row), "docs/hooks.md lacks: {row}");
     }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use postprocess::event::number::{RX_FLOW, RX_PACKET, TX_PACKET};
+use postprocess::event::number::{RX_FLOW, TX_FLOW};
 use postprocess::machine::file::{split, Layout};
 use postprocess::machine::shift::{Shift, POINT};
 use postprocess::raw;
@@ -132,13 +132,16 @@ fn apart(file: &[u8], traces: [&[u8]; 2]) -> (i128, i128) {
 #[test]
 fn two_guests_on_one_cable_have_one_time() {
     let rounds = ["tcp", "udp"];
-    let load = "insmod $KUTRACE_MODULE pktmask=-1\n";
+    let load = "insmod $KUTRACE_MODULE\n";
     let serve = rounds.map(|kind| {
-        format!("kutrace_control go\n./exchange serve {kind} 4711\nkutrace_control stop $SHARE/{kind}.trace\n")
+        format!(
+            "kutrace_control go --packets 4711\n./exchange serve {kind} 4711\n\
+             kutrace_control stop $SHARE/{kind}.trace\n"
+        )
     });
     let ask = rounds.map(|kind| {
         format!(
-            "kutrace_control go\n./exchange ask {kind} 10.0.0.2 4711 {REQUESTS}\n\
+            "kutrace_control go --packets 4711\n./exchange ask {kind} 10.0.0.2 4711 {REQUESTS}\n\
              kutrace_control stop $SHARE/{kind}.trace\n"
         )
     });
@@ -152,9 +155,9 @@ fn two_guests_on_one_cable_have_one_time() {
         assert!(said.contains("machine1 = machine0 "), "{said}");
         let [file, a, b] = [&out, &traces[0], &traces[1]].map(|path| std::fs::read(path).unwrap());
         // All that a merged trace says is what its parts say.
-        let [count, other] = [&a, &b].map(|trace| packets(trace, &[TX_PACKET, RX_PACKET]).len());
+        let [count, other] = [&a, &b].map(|trace| packets(trace, &[TX_FLOW, RX_FLOW]).len());
         assert!(count >= 2 * REQUESTS as usize, "{count}");
-        assert_eq!(packets(&file, &[TX_PACKET, RX_PACKET]).len(), count + other);
+        assert_eq!(packets(&file, &[TX_FLOW, RX_FLOW]).len(), count + other);
         // The counters run at one rate; the clocks, at what each kernel made of it.
         let rate = |trace: &[u8]| {
             let header = raw::parse(trace).unwrap().header;
@@ -312,7 +315,7 @@ fn three_guests_in_a_row_have_one_time() {
     let ask = |next: u32| format!("./exchange ask tcp 10.0.{next}.2 4711 500\n");
     let record = |work: &str| {
         format!(
-            "insmod $KUTRACE_MODULE pktmask=0\nkutrace_control go --packets 4711\n{work}\n\
+            "insmod $KUTRACE_MODULE\nkutrace_control go --packets 4711\n{work}\n\
              kutrace_control stop $SHARE/t.trace\n"
         )
     };

@@ -24,7 +24,6 @@ mod ending;
 mod denied;
 mod held;
 mod nmi;
-mod packets;
 mod flows;
 mod proof;
 mod hooks;

@@ -46,7 +46,6 @@ const OTHERS: &[(&str, &[&str])] = &[
             "lifecycle::",
             "marks::",
             "nmi::",
-            "packets::",
             "programs::",
             "proof::",
             "snapshot::",
@@ -58,8 +57,8 @@ const OTHERS: &[(&str, &[&str])] = &[
     ),
     ("stock=6.1", &["stock::"]),
     ("stock=7.3", &["stock::"]),
-    ("realtime", &["exact::", "faults::", "nmi::", "packets::", "proof::", "waits::"]),
-    ("v7.x", &["denied::", "exact::", "faults::", "hooks::", "hotplug::", "nmi::", "packets::", "proof::", "user::"]),
+    ("realtime", &["exact::", "faults::", "nmi::", "proof::", "waits::"]),
+    ("v7.x", &["denied::", "exact::", "faults::", "hooks::", "hotplug::", "nmi::", "proof::", "user::"]),
 ];
 /// The tests of the VM that have a longest form.
 const LONG: &[&str] = &[

@@ -103,7 +103,8 @@ everywhere {
     0x212 LOCK_RELEASED                         "rel_"          Number  Program  Point;
     /// The original's, and nowhere used.
     0x213 UNUSED                                "-213-"         Number  Original Point;
-    /// A packet that the filter takes is received: its [`crate::abi::packet::hash`].
+    /// The original's, and of recorders that chose packets by their content: one is received, its
+    /// [`crate::abi::packet::hash`].
     0x214 RX_PACKET                             "rx"            Number  Kernel   Packet;
     /// And sent.
     0x215 TX_PACKET                             "tx"            Number  Kernel   Packet;
