@@ -13,7 +13,7 @@
 //!
 //! Invariants: as of [`crate::claim`].
 
-use crate::claim::{claim, claim_slow, Claim};
+use crate::claim::{claim, claim_late, Claim};
 use crate::lane::Lane;
 
 /// A lane in the hands of a task's system call or switch.
@@ -69,7 +69,7 @@ impl<L: Lane> TaskLane<L> {
         unsafe { lane.enter() };
         lane.forget_call();
         // SAFETY: entered above, and left below.
-        if let Some((claim, time)) = unsafe { claim_slow::<L, BASE, WORDS, NOTED>(lane, number) } {
+        if let Some((claim, time)) = unsafe { claim_late::<L, BASE, WORDS, NOTED>(lane, number) } {
             lane.set_call_time(time);
             // SAFETY: the call is written there, next.
             unsafe { lane.set_call_end(claim.at.after(WORDS)) };

@@ -122,12 +122,29 @@ unsafe fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED:
     number: u32,
     write: impl Fn(&Claim<L, WORDS, NOTED>),
 ) {
-    // SAFETY: as the caller says.
-    if let Some((claim, _)) = unsafe { claim_slow::<L, BASE, WORDS, NOTED>(lane, number) } {
-        write(&claim);
+    // SAFETY: a claim is under way, as the caller says; it is left when `write` has had the words.
+    unsafe {
+        if let Some((claim, _)) = claim_late::<L, BASE, WORDS, NOTED>(lane, number) {
+            write(&claim);
+        }
+        lane.leave()
     }
-    // SAFETY: as above, and `write` has had the claim.
-    unsafe { lane.leave() };
+}
+
+/// As [`claim`], with whatever is in the way, and says when. `None` is a counted loss, or an event outside of the trace.
+///
+/// # Safety
+/// As of [`claim_slow`].
+#[inline(always)]
+pub(crate) unsafe fn claim_late<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
+    lane: L,
+    number: u32,
+) -> Option<(Claim<L, WORDS, NOTED>, u64)> {
+    // SAFETY: as the caller says; what is returned is reserved.
+    unsafe {
+        let (at, time) = claim_slow(lane, WORDS)?;
+        Some((reserved(lane, at, lane.entry::<BASE>(number, time)), time))
+    }
 }
 
 /// Reserves words at `at` if nothing is in the way, and writes event `BASE + number` into the first.
@@ -170,20 +187,18 @@ unsafe fn reserved<L: Lane, const WORDS: usize, const NOTED: usize>(
 }
 
 /// Whether there is room for `words` words.
-#[inline(always)]
 const fn fits<L: Lane>(at: Position, words: usize) -> bool {
     at.offset() <= L::ROOM - 4 * words as u16
 }
 
-/// Reserves words after an interruption, after a gap in time, or in another block, and says when. `None` is a counted
-/// loss, or an event outside of the trace.
+/// Reserves words after an interruption, after a gap in time, or in another block: where, and when. One function for all
+/// events.
 ///
 /// # Safety
 /// A claim of the context that calls is under way, until the words are written.
-pub(crate) unsafe fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
-    lane: L,
-    number: u32,
-) -> Option<(Claim<L, WORDS, NOTED>, u64)> {
+#[cold]
+#[inline(never)]
+unsafe fn claim_slow<L: Lane>(lane: L, words: usize) -> Option<(Position, u64)> {
     let mut held = None;
     let place = loop {
         let at = lane.position();
@@ -191,9 +206,9 @@ pub(crate) unsafe fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, co
         let bridge = if lane.is_far(time) { FULL_TIME_WORDS } else { 0 };
         // SAFETY: a claim is under way, and the position is that.
         let back = unsafe { may_be_back(lane, at, time) };
-        if !back && fits::<L>(at, bridge + WORDS) {
+        if !back && fits::<L>(at, bridge + words) {
             // SAFETY: on in the same block, which has room.
-            if !unsafe { lane.try_move(at, at.after(bridge + WORDS)) } {
+            if !unsafe { lane.try_move(at, at.after(bridge + words)) } {
                 continue;
             }
             if bridge != 0 {
@@ -218,16 +233,14 @@ pub(crate) unsafe fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, co
             Taken::Closed | Taken::Empty => continue,
         };
         // SAFETY: `take` gave this context the block.
-        if unsafe { move_to_block(lane, at, time, block, WORDS) } {
+        if unsafe { move_to_block(lane, at, time, block, words) } {
             held = None;
             break Some((block.begin(), time));
         }
     };
     // SAFETY: `take` gave this context the block, and it was not moved to.
     unsafe { put_aside(lane, held) };
-    let (at, time) = place?;
-    // SAFETY: the exchange has reserved the words.
-    Some((unsafe { reserved(lane, at, lane.entry::<BASE>(number, time)) }, time))
+    place
 }
 
 /// Whether the counter may have stepped back to `time`: that is far from the last full time and before it, before the
