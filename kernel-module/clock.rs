@@ -14,12 +14,10 @@ pub fn moment() -> Moment {
 
 /// The rate of the TSC in kHz.
 pub fn tsc_khz() -> u32 {
-    // SAFETY: reads a kernel variable.
-    unsafe { ffi::kutrace_shim_tsc_khz() }
+    ffi::kutrace_shim_tsc_khz()
 }
 
 /// Whether the kernel found that the TSC cannot be trusted.
 pub fn tsc_unstable() -> bool {
-    // SAFETY: reads a kernel variable.
-    unsafe { ffi::kutrace_shim_tsc_unstable() }
+    ffi::kutrace_shim_tsc_unstable()
 }

@@ -52,14 +52,11 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
             unsafe { argument.cast::<Info>().write(state.info()) };
             Ok(())
         }
-        IOCTL_CPU => {
-            // SAFETY: `argument` is valid for a Cpu.
-            let asked = unsafe { argument.cast::<Cpu>().read() };
-            // SAFETY: the control lock is held.
-            let cpu = unsafe { lifecycle::cpu(asked.cpu) };
-            // SAFETY: as above.
-            cpu.map(|cpu| unsafe { argument.cast::<Cpu>().write(cpu) })
-        }
+        // SAFETY: the control lock is held, and `argument` is valid for a Cpu.
+        IOCTL_CPU => unsafe {
+            let asked = argument.cast::<Cpu>();
+            lifecycle::cpu((*asked).cpu).map(|cpu| asked.write(cpu))
+        },
         IOCTL_VECTOR => {
             // SAFETY: `argument` is valid for a Vector, and the control lock is held.
             unsafe { ffi::kutrace_shim_next_vector(argument.cast::<Vector>()) };
@@ -100,10 +97,8 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
         // SAFETY: `argument` is valid for a u64.
         IOCTL_LOOK => state.look().map(|counter| unsafe { argument.cast::<u64>().write(counter) }),
         IOCTL_KEPT => {
-            // SAFETY: the control lock is held.
-            let bytes = unsafe { ffi::kutrace_shim_reserved_kept() };
-            // SAFETY: `argument` is valid for a u64.
-            unsafe { argument.cast::<u64>().write(bytes) };
+            // SAFETY: the control lock is held, and `argument` is valid for a u64.
+            unsafe { argument.cast::<u64>().write(ffi::kutrace_shim_reserved_kept()) };
             Ok(())
         }
         IOCTL_FORGET => {
@@ -172,8 +167,7 @@ extern "C" fn kutrace_end_of_sleep() {
 #[no_mangle]
 unsafe extern "C" fn kutrace_end_for_panic(realtime_ns: u64, monotonic_ns: u64) {
     if !pool::pool().is_open() {
-        // SAFETY: no precondition.
-        unsafe { ffi::kutrace_shim_reserved_flush() };
+        ffi::kutrace_shim_reserved_flush();
         return;
     }
     let moment = Moment { tsc: arch::tsc(), realtime_ns, monotonic_ns };
@@ -187,8 +181,7 @@ unsafe extern "C" fn kutrace_end_for_panic(realtime_ns: u64, monotonic_ns: u64) 
     pool::close();
     // SAFETY: as the caller says.
     unsafe { landmark::sight(moment) };
-    // SAFETY: no precondition.
-    unsafe { ffi::kutrace_shim_reserved_flush() };
+    ffi::kutrace_shim_reserved_flush();
 }
 
 /// The machine is told to go down: what is in memory that outlives that is whole then.
@@ -202,8 +195,7 @@ unsafe extern "C" fn kutrace_end_for_shutdown() {
     }
     // SAFETY: the control lock is held.
     unsafe { &mut *STATE.0.get() }.stop(0);
-    // SAFETY: no precondition.
-    unsafe { ffi::kutrace_shim_reserved_flush() };
+    ffi::kutrace_shim_reserved_flush();
 }
 
 /// Prepares a first trace, when the module is loaded.
@@ -224,8 +216,7 @@ pub unsafe fn prepare(setup: Setup) -> Result {
 /// # Safety
 /// As of [`prepare`], which has been called.
 pub unsafe fn go() -> Result {
-    // SAFETY: reads a parameter.
-    let asked = unsafe { ffi::kutrace_shim_go() };
+    let asked = ffi::kutrace_shim_go();
     to_result(asked.min(0))?;
     if asked > 0 {
         // SAFETY: as the caller says.
@@ -243,14 +234,12 @@ pub unsafe fn go() -> Result {
 /// # Safety
 /// Neither the device nor the notice of sleep exists, so nobody else comes here.
 pub unsafe fn end() {
-    // SAFETY: as the caller says.
-    unsafe { landmark::unwatch() };
-    // SAFETY: as the caller says.
-    unsafe { &mut *STATE.0.get() }.disconnect();
-    // SAFETY: as above, and no hook runs.
-    unsafe { lifecycle::close_counters() };
-    // SAFETY: as above.
-    unsafe { ffi::kutrace_shim_note_clear() };
-    // SAFETY: as above.
-    unsafe { landmark::take_away() };
+    // SAFETY: as the caller says; from the disconnection on no hook runs.
+    unsafe {
+        landmark::unwatch();
+        (*STATE.0.get()).disconnect();
+        lifecycle::close_counters();
+        ffi::kutrace_shim_note_clear();
+        landmark::take_away();
+    }
 }

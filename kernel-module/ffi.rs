@@ -48,7 +48,7 @@ pub struct PerfCounter {
 
 // `task_struct` contains an empty struct; only pointers to it cross.
 #[allow(improper_ctypes)]
-extern "C" {
+unsafe extern "C" {
     // source/source.c
 
     /// Chooses a source.
@@ -202,10 +202,7 @@ extern "C" {
     /// Nobody uses it, and nobody else comes here any more.
     pub fn kutrace_shim_reserved_leave();
     /// Writes back what CPUs have of it in their caches.
-    ///
-    /// # Safety
-    /// None is needed.
-    pub fn kutrace_shim_reserved_flush();
+    pub safe fn kutrace_shim_reserved_flush();
     /// Has `kutrace_sight_cpus` called again and again.
     ///
     /// # Safety
@@ -220,11 +217,11 @@ extern "C" {
     // shim.c, device.c, note.c
     pub fn kutrace_shim_note_clear();
     /// A grace period that begins now or later, by its number; in haste, busy CPUs take an interrupt for it.
-    pub fn kutrace_shim_grace(in_haste: bool) -> core::ffi::c_ulong;
+    pub safe fn kutrace_shim_grace(in_haste: bool) -> core::ffi::c_ulong;
     /// Whether it is over.
-    pub fn kutrace_shim_is_over(grace: core::ffi::c_ulong) -> bool;
+    pub safe fn kutrace_shim_is_over(grace: core::ffi::c_ulong) -> bool;
     /// Whether to start when the module is loaded: 0 not, 1 in wrap mode, or an errno.
-    pub fn kutrace_shim_go() -> c_int;
+    pub safe fn kutrace_shim_go() -> c_int;
 
     /// How many bytes from the start of a `task_struct` its fields are: numbers, not addresses.
     pub static kutrace_task_pid: u8;
@@ -248,10 +245,7 @@ extern "C" {
     /// The CPU is possible.
     pub fn kutrace_shim_cpu(cpu: u32) -> *mut c_void;
     /// One more than the highest number of a CPU.
-    ///
-    /// # Safety
-    /// None is needed.
-    pub fn kutrace_shim_cpus() -> u32;
+    pub safe fn kutrace_shim_cpus() -> u32;
     /// Whether a CPU of this number may ever come online.
     ///
     /// # Safety
@@ -289,10 +283,7 @@ extern "C" {
     /// A task calls.
     pub fn kutrace_shim_may_have(bytes: usize) -> bool;
     /// The size of the pool that the module is loaded with.
-    ///
-    /// # Safety
-    /// None is needed.
-    pub fn kutrace_shim_pool_bytes() -> usize;
+    pub safe fn kutrace_shim_pool_bytes() -> usize;
     /// Zeroed memory, or null.
     ///
     /// # Safety
@@ -378,21 +369,12 @@ extern "C" {
     /// `vector` can be read and written, and the control lock is held.
     pub fn kutrace_shim_next_vector(vector: *mut Vector);
     /// Prints what was counted.
-    ///
-    /// # Safety
-    /// The caller may sleep.
     #[cfg(kutrace_count)]
-    pub fn kutrace_shim_print_counts(calls: u64, recorded: u64, lost: u64, overwritten: u64, outside: u64);
+    pub safe fn kutrace_shim_print_counts(calls: u64, recorded: u64, lost: u64, overwritten: u64, outside: u64);
     /// The rate of the TSC in kHz.
-    ///
-    /// # Safety
-    /// None is needed.
-    pub fn kutrace_shim_tsc_khz() -> u32;
+    pub safe fn kutrace_shim_tsc_khz() -> u32;
     /// Whether the kernel found that the TSC cannot be trusted.
-    ///
-    /// # Safety
-    /// None is needed.
-    pub fn kutrace_shim_tsc_unstable() -> bool;
+    pub safe fn kutrace_shim_tsc_unstable() -> bool;
     /// Adds the device: from now on there are commands, mappings and the end before sleep.
     ///
     /// # Safety

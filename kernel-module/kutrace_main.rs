@@ -56,35 +56,35 @@ struct Recorder;
 impl kernel::Module for Recorder {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let setup = abi::command::Setup { flags: 0, blocks: 0 };
-        // SAFETY: the pool is allocated and reset.
-        let add_device = |()| kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
-        // SAFETY: the module is being loaded.
-        let found = unsafe { reserved::find() };
-        // SAFETY: there is no device yet.
-        let prepared = found.and_then(|()| unsafe { control::prepare(setup) });
-        // SAFETY: prepared, and as above.
-        let ready = prepared.and_then(|()| unsafe { control::go() }).and_then(add_device);
-        if ready.is_err() {
-            // SAFETY: the device was not added.
-            unsafe { control::end() };
-            // SAFETY: as above, and no hook runs any more.
-            unsafe { pool::free() };
-            // SAFETY: as above, and there is no pool.
-            unsafe { reserved::leave() };
-        }
-        ready.map(|()| Recorder)
+        // SAFETY: the module is being loaded, and there is no device before the pool is allocated and reset.
+        let ready = unsafe {
+            let add_device = |()| kernel::error::to_result(ffi::kutrace_shim_device_add());
+            reserved::find().and_then(|()| control::prepare(setup)).and_then(|()| control::go()).and_then(add_device)
+        };
+        // SAFETY: the device was not added.
+        ready.inspect_err(|_| unsafe { end() }).map(|()| Recorder)
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // SAFETY: the device was added; no command runs after this, so none can switch hooks on.
-        unsafe { ffi::kutrace_shim_device_remove() };
-        // SAFETY: the device is removed.
-        unsafe { control::end() };
-        // SAFETY: as above, and no hook runs any more.
-        unsafe { pool::free() };
-        // SAFETY: as above, and there is no pool.
-        unsafe { reserved::leave() };
+        // SAFETY: the device was added; no command runs after its removal, so none can switch hooks on.
+        unsafe {
+            ffi::kutrace_shim_device_remove();
+            end();
+        }
+    }
+}
+
+/// Gives back everything.
+///
+/// # Safety
+/// There is no device.
+unsafe fn end() {
+    // SAFETY: as the caller says: no hook runs after the first, and there is no pool after the second.
+    unsafe {
+        control::end();
+        pool::free();
+        reserved::leave();
     }
 }

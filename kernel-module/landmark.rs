@@ -7,7 +7,6 @@
 
 use core::cell::UnsafeCell;
 use core::mem;
-
 use core::ptr;
 use core::sync::atomic::{fence, Ordering};
 
@@ -34,25 +33,18 @@ static PAGE: Page = Page(UnsafeCell::new(unsafe { mem::zeroed() }));
 /// The control lock is held, or there is no device.
 pub unsafe fn put(info: Info) {
     let page = PAGE.0.get();
-    // SAFETY: as the caller says, so nobody else has a reference to this field; the same below.
-    let machine = unsafe { &raw mut (*page).machine };
-    // SAFETY: the page is in the module's data, and its machine can be written.
-    unsafe { ffi::kutrace_shim_machine(machine, page) };
     let (blocks, blocks_taken) = pool::place();
-    // SAFETY: as above.
-    unsafe { (*page).info = Info { lost: 0, refused_names: 0, refused_marks: 0, blocks_taken: 0, ..info } };
-    // SAFETY: as above.
-    unsafe { (*page).blocks = blocks };
-    // SAFETY: as above.
-    unsafe { (*page).blocks_taken = blocks_taken };
-    // SAFETY: as above.
-    unsafe { (*page).fields = per_cpu::FIELDS };
-    // SAFETY: as above.
-    let programs = unsafe { &raw mut (*page).programs };
-    // SAFETY: it is of the page, in the module's data.
-    unsafe { ffi::kutrace_programs_layout(programs) };
-    // SAFETY: as above.
-    unsafe { (*page).magic = MAGIC };
+    // SAFETY: the page is in the module's data, and as the caller says nobody else has a reference to these fields. What
+    // is told a field's place writes it.
+    unsafe {
+        ffi::kutrace_shim_machine(&raw mut (*page).machine, page);
+        (*page).info = Info { lost: 0, refused_names: 0, refused_marks: 0, blocks_taken: 0, ..info };
+        (*page).blocks = blocks;
+        (*page).blocks_taken = blocks_taken;
+        (*page).fields = per_cpu::FIELDS;
+        ffi::kutrace_programs_layout(&raw mut (*page).programs);
+        (*page).magic = MAGIC;
+    }
     if let Some(range) = reserved::range() {
         // SAFETY: as the caller says.
         unsafe { put_reserved(range) };
@@ -64,38 +56,31 @@ pub unsafe fn put(info: Info) {
 /// # Safety
 /// As of [`put`], which has said it in its page.
 unsafe fn put_reserved(range: Range) {
-    let page = range.landmark();
-    // Nothing is there to be found while it changes.
-    // SAFETY: the page is in the range, which is the recorder's; as the caller says nobody else writes it. The same
-    // below.
-    unsafe { ptr::write_volatile(&raw mut (*page).magic, [0; 16]) };
-    fence(Ordering::SeqCst);
-    if !range.has(pool::place().0) {
-        return;
+    let (page, own) = (range.landmark(), PAGE.0.get());
+    // SAFETY: one page is in the range, which is the recorder's, the other in the module's data, both aligned; as the
+    // caller says nobody else writes them. The CPUs are sighted when the trace has been put here that they are of.
+    unsafe {
+        // Nothing is there to be found while it changes.
+        ptr::write_volatile(&raw mut (*page).magic, [0; 16]);
+        fence(Ordering::SeqCst);
+        if !range.has(pool::place().0) {
+            return;
+        }
+        ptr::copy_nonoverlapping(&raw const (*own).machine, &raw mut (*page).machine, 1);
+        (*page).info = (*own).info;
+        (*page).blocks = (*own).blocks;
+        (*page).blocks_taken = range.blocks_taken() as u64;
+        (*page).fields = SIGHTING;
+        (*page).programs = Programs::NONE;
+        let machine = &mut (*page).machine;
+        (machine.physical, machine.levels) = (range.physical, 0);
+        machine.tables.fill(0);
+        machine.tables[0] = page as u64;
+        (machine.offsets, machine.states) = (range.offsets() as u64, range.sightings() as u64);
+        sight(clock::moment());
+        fence(Ordering::SeqCst);
+        ptr::write_volatile(&raw mut (*page).magic, RESERVED);
     }
-    // SAFETY: as above; both are aligned, and the other is in the module's data.
-    unsafe { ptr::copy_nonoverlapping(&raw const (*PAGE.0.get()).machine, &raw mut (*page).machine, 1) };
-    // SAFETY: as above.
-    unsafe { (*page).info = (*PAGE.0.get()).info };
-    // SAFETY: as above.
-    unsafe { (*page).blocks = (*PAGE.0.get()).blocks };
-    // SAFETY: as above.
-    unsafe { (*page).blocks_taken = range.blocks_taken() as u64 };
-    // SAFETY: as above.
-    unsafe { (*page).fields = SIGHTING };
-    // SAFETY: as above.
-    unsafe { (*page).programs = Programs::NONE };
-    // SAFETY: as above.
-    let machine = unsafe { &mut (*page).machine };
-    (machine.physical, machine.levels) = (range.physical, 0);
-    machine.tables.fill(0);
-    machine.tables[0] = page as u64;
-    (machine.offsets, machine.states) = (range.offsets() as u64, range.sightings() as u64);
-    // SAFETY: the trace that the sightings are of has just been put here.
-    unsafe { sight(clock::moment()) };
-    fence(Ordering::SeqCst);
-    // SAFETY: as above.
-    unsafe { ptr::write_volatile(&raw mut (*page).magic, RESERVED) };
 }
 
 /// Times that a CPU in a claim is looked at again: it leaves the claim soon, unless an interrupt has come.
@@ -110,44 +95,37 @@ const LOOKS: u32 = 100;
 /// the CPU that panics.
 pub unsafe fn sight(moment: Moment) {
     let Some(range) = reserved::range().filter(|range| range.has(pool::place().0)) else { return };
-    for_each_cpu(|cpu, state| {
-        // SAFETY: `for_each_cpu` gives the address of a CPU's state; the same below.
-        let claims = (0..LOOKS).take_while(|_| unsafe { PerCpu::is_claiming(state) });
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, of which `gone_at_start` is written while no trace runs;
+    // the range has a place for each CPU, where nobody else writes, as the caller says.
+    for_each_cpu(|cpu, state| unsafe {
+        let claims = (0..LOOKS).take_while(|_| PerCpu::is_claiming(state));
         claims.for_each(|_| core::hint::spin_loop());
-        // SAFETY: as above.
-        let position = unsafe { PerCpu::position(state) };
+        let position = PerCpu::position(state);
         // A block that begins later than this is not the one that the position is in.
         let seen = arch::tsc() >> SHIFT;
-        // SAFETY: as above.
-        let (refused_names, refused_marks) = unsafe { PerCpu::refused(state) };
-        // SAFETY: the range has a place for each CPU.
-        let place = unsafe { range.sightings().add(cpu as usize) };
+        let (refused_names, refused_marks) = PerCpu::refused(state);
+        let place = range.sightings().add(cpu as usize);
         let sighting = Sighting {
             this: place as u64,
             position: 0,
             seen,
-            // SAFETY: as above.
-            lost: unsafe { PerCpu::lost(state) },
+            lost: PerCpu::lost(state),
             refused_names,
             refused_marks,
-            // SAFETY: as above.
-            depth: u32::from(unsafe { PerCpu::is_claiming(state) }),
-            // SAFETY: as above; it is written while no trace runs.
-            gone_at_start: u32::from(unsafe { PerCpu::was_offline(state) }),
+            depth: u32::from(PerCpu::is_claiming(state)),
+            gone_at_start: u32::from(PerCpu::was_offline(state)),
             reserved: 0,
         };
-        // SAFETY: as above, and nobody else writes there, as the caller says; the same below.
-        unsafe { ptr::write_volatile(place, sighting) };
+        ptr::write_volatile(place, sighting);
         fence(Ordering::Release);
-        // SAFETY: as above.
-        unsafe { ptr::write_volatile(&raw mut (*place).position, position) };
-        // SAFETY: as above.
-        unsafe { ptr::write_volatile(range.offsets().add(cpu as usize), place as u64 - range.sightings() as u64) };
+        ptr::write_volatile(&raw mut (*place).position, position);
+        ptr::write_volatile(range.offsets().add(cpu as usize), place as u64 - range.sightings() as u64);
     });
-    // SAFETY: as above.
-    unsafe { ptr::write_volatile(range.blocks_taken(), pool::taken()) };
-    // SAFETY: as above.
-    unsafe { ptr::write_volatile(&raw mut (*range.landmark()).sighted, moment) };
+    // SAFETY: both are in the range, and nobody else writes them, as the caller says.
+    unsafe {
+        ptr::write_volatile(range.blocks_taken(), pool::taken());
+        ptr::write_volatile(&raw mut (*range.landmark()).sighted, moment);
+    }
 }
 
 /// Called again and again while a trace runs.
@@ -186,11 +164,9 @@ pub unsafe fn unwatch() {
 /// # Safety
 /// This is the CPU that panics.
 pub unsafe fn put_panic(moment: Moment) {
-    // SAFETY: as the caller says, and nobody else writes this field.
-    unsafe { (*PAGE.0.get()).panic = moment };
-    if let Some(range) = reserved::range() {
-        // SAFETY: as above, and the page is in the range.
-        unsafe { (*range.landmark()).panic = moment };
+    for page in pages() {
+        // SAFETY: as the caller says, and nobody else writes this field.
+        unsafe { (*page).panic = moment };
     }
 }
 
@@ -199,10 +175,13 @@ pub unsafe fn put_panic(moment: Moment) {
 /// # Safety
 /// There is no device.
 pub unsafe fn take_away() {
-    // SAFETY: as the caller says, so nobody else writes the page.
-    unsafe { (*PAGE.0.get()).magic = [0; 16] };
-    if let Some(range) = reserved::range() {
-        // SAFETY: as above, and the page is in the range.
-        unsafe { (*range.landmark()).magic = [0; 16] };
+    for page in pages() {
+        // SAFETY: as the caller says, so nobody else writes the page.
+        unsafe { (*page).magic = [0; 16] };
     }
+}
+
+/// That of the module, and that in memory which outlives a reboot.
+fn pages() -> impl Iterator<Item = *mut Landmark> {
+    [Some(PAGE.0.get()), reserved::range().map(|range| range.landmark())].into_iter().flatten()
 }

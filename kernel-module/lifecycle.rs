@@ -33,17 +33,11 @@ pub unsafe fn reset(flags: u32) {
 /// As of [`reset`].
 pub unsafe fn open_counters(flags: u32) -> Result {
     let mut result = Ok(());
-    for_each_cpu(|cpu, state| {
-        if result.is_ok() {
-            // SAFETY: no hook runs that samples, so this is the only reference to them.
-            result = unsafe { &mut (*state).counters }.open(cpu, flags);
-        }
-    });
-    if result.is_err() {
-        // SAFETY: as the caller says.
-        unsafe { close_counters() };
+    // SAFETY: as the caller says, so no hook runs that samples, and this is the only reference to them.
+    unsafe {
+        for_each_cpu(|cpu, state| result = result.and_then(|()| (*state).counters.open(cpu, flags)));
+        result.inspect_err(|_| close_counters())
     }
-    result
 }
 
 /// Closes all that are open.
@@ -51,8 +45,8 @@ pub unsafe fn open_counters(flags: u32) -> Result {
 /// # Safety
 /// As of [`reset`].
 pub unsafe fn close_counters() {
-    // SAFETY: as in `open_counters`.
-    for_each_cpu(|_, state| unsafe { &mut (*state).counters }.close());
+    // SAFETY: as the caller says, so no hook runs that samples, and this is the only reference to them.
+    for_each_cpu(|_, state| unsafe { (*state).counters.close() });
 }
 
 /// Completes the header of each CPU's last block. `end`: the counter now.
@@ -70,11 +64,10 @@ pub unsafe fn finish(end: u64) {
 /// # Safety
 /// The control lock is held.
 pub unsafe fn end_for_now(end: u64) {
-    for_each_cpu(|_, state| {
-        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
-        if unsafe { PerCpu::is_mute(state) } {
-            // SAFETY: as above, and the control lock is held.
-            unsafe { PerCpu::end_for_now(state, end) };
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock is held.
+    for_each_cpu(|_, state| unsafe {
+        if PerCpu::is_mute(state) {
+            PerCpu::end_for_now(state, end);
         }
     });
 }
@@ -89,12 +82,11 @@ const LOOKS: u32 = 100;
 /// The control lock is held.
 pub unsafe fn look() -> Result<u64> {
     let end = arch::tsc() >> SHIFT;
-    for_each_cpu(|_, state| {
-        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
-        let claims = (0..LOOKS).take_while(|_| unsafe { PerCpu::is_claiming(state) });
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock is held.
+    for_each_cpu(|_, state| unsafe {
+        let claims = (0..LOOKS).take_while(|_| PerCpu::is_claiming(state));
         claims.for_each(|_| core::hint::spin_loop());
-        // SAFETY: as above, and the control lock is held.
-        unsafe { PerCpu::end_for_now(state, end) };
+        PerCpu::end_for_now(state, end);
     });
     // A call is not seen to claim.
     wait_for_calls().map(|()| end)
@@ -119,12 +111,11 @@ pub unsafe fn cpu(cpu: u32) -> Result<Cpu> {
     if cpu >= cpus() {
         return Err(EINVAL);
     }
-    for_each_cpu(|number, state| {
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock is held.
+    for_each_cpu(|number, state| unsafe {
         if number == cpu {
-            // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock is held.
-            let offline = if unsafe { PerCpu::was_offline(state) } { CPU_OFFLINE } else { 0 };
-            // SAFETY: as above.
-            let mute = if unsafe { PerCpu::is_mute(state) } { CPU_MUTE } else { 0 };
+            let offline = if PerCpu::was_offline(state) { CPU_OFFLINE } else { 0 };
+            let mute = if PerCpu::is_mute(state) { CPU_MUTE } else { 0 };
             found.flags = CPU_POSSIBLE | offline | mute;
         }
     });
@@ -157,15 +148,13 @@ pub fn refused() -> (u64, u64) {
 #[cfg(kutrace_count)]
 pub unsafe fn print_counts() {
     let (mut calls, mut outside) = (0, 0);
-    for_each_cpu(|_, state| {
-        // SAFETY: as the caller says, so nobody writes to the state.
-        let state = unsafe { &*state };
-        calls += state.calls;
-        outside += state.outside;
-    });
-    // SAFETY: as above.
-    let (recorded, overwritten) = unsafe { pool::events() };
-    let lost = lost();
-    // SAFETY: it prints numbers.
-    unsafe { ffi::kutrace_shim_print_counts(calls, recorded, lost, overwritten, outside) };
+    // SAFETY: as the caller says, so nobody writes to a state or a block.
+    unsafe {
+        for_each_cpu(|_, state| {
+            calls += (*state).calls;
+            outside += (*state).outside;
+        });
+        let (recorded, overwritten) = pool::events();
+        ffi::kutrace_shim_print_counts(calls, recorded, lost(), overwritten, outside);
+    }
 }

@@ -24,8 +24,7 @@ const ANSWER_MS: u64 = 100;
 
 /// Number of possible CPUs.
 pub fn cpus() -> u32 {
-    // SAFETY: reads a kernel variable.
-    unsafe { ffi::kutrace_shim_cpus() }
+    ffi::kutrace_shim_cpus()
 }
 
 /// Calls `each` with every possible CPU and its state.
@@ -124,11 +123,9 @@ pub fn is_answered() -> bool {
 /// mute CPU is not waited for.
 pub fn wait_for_claims() -> bool {
     let mut left = true;
-    for_each_cpu(|_, state| {
-        // SAFETY: as in `is_answered`.
-        let is_left = || !unsafe { PerCpu::is_claiming(state) };
-        // SAFETY: as above.
-        left &= unsafe { PerCpu::is_mute(state) } || wait_for(is_left).is_ok();
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, which is there as long as the module.
+    for_each_cpu(|_, state| unsafe {
+        left &= PerCpu::is_mute(state) || wait_for(|| !PerCpu::is_claiming(state)).is_ok();
     });
     left && (!is_answered() || wait_for_calls_in_haste().is_ok())
 }
@@ -145,10 +142,8 @@ pub fn wait_for_calls_in_haste() -> Result {
 }
 
 fn wait_for_grace(in_haste: bool) -> Result {
-    // SAFETY: no precondition.
-    let grace = unsafe { ffi::kutrace_shim_grace(in_haste) };
-    // SAFETY: the number is one that was given.
-    wait_for(|| unsafe { ffi::kutrace_shim_is_over(grace) })
+    let grace = ffi::kutrace_shim_grace(in_haste);
+    wait_for(|| ffi::kutrace_shim_is_over(grace))
 }
 
 fn round(call: unsafe extern "C" fn(*mut c_void)) -> Round {
@@ -161,7 +156,7 @@ fn round_of(meant: impl Fn(*mut PerCpu) -> bool, call: unsafe extern "C" fn(*mut
         if !meant(state) {
             return;
         }
-        // SAFETY: as in `is_answered`.
+        // SAFETY: it is a CPU's state.
         let answer = unsafe { PerCpu::answer(state) };
         answer.store(Answer::None as u32, Ordering::Relaxed);
         // One that has not taken the interrupt before will answer to that one, too late.
@@ -178,7 +173,7 @@ fn round_of(meant: impl Fn(*mut PerCpu) -> bool, call: unsafe extern "C" fn(*mut
     let answered = wait_for(|| {
         let mut all = true;
         for_each_online(|_, state| {
-            // SAFETY: as in `is_answered`.
+            // SAFETY: it is a CPU's state.
             let answer = unsafe { PerCpu::answer(state) }.load(Ordering::Acquire);
             all &= answer != Answer::None as u32;
             refused |= answer == Answer::No as u32;

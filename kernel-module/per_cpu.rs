@@ -77,12 +77,13 @@ impl Insertions {
     /// `this` is in a CPU's state.
     pub unsafe fn take(this: *mut Insertions, may: bool) -> bool {
         // SAFETY: the caller's promise; others only read the field, and have no reference to it.
-        let mut now = unsafe { ptr::read(this) };
-        let taken = may && now.budget.take(arch::tsc());
-        now.refused += u64::from(!taken);
-        // SAFETY: as above.
-        unsafe { ptr::write(this, now) };
-        taken
+        unsafe {
+            let mut now = ptr::read(this);
+            let taken = may && now.budget.take(arch::tsc());
+            now.refused += u64::from(!taken);
+            ptr::write(this, now);
+            taken
+        }
     }
 }
 
@@ -119,6 +120,8 @@ pub const FIELDS: Fields = Fields {
 impl PerCpu {
     /// The state of a CPU that has recorded nothing. `this` is where it will be.
     pub fn new(cpu: u32, this: *mut PerCpu) -> PerCpu {
+        // SAFETY: nobody writes a module parameter that is read-only.
+        let (name_rate, mark_rate) = unsafe { (ffi::kutrace_shim_namerate, ffi::kutrace_shim_markrate) };
         PerCpu {
             position: NO_BLOCK.sealed().address(),
             since: 0,
@@ -136,10 +139,8 @@ impl PerCpu {
             gone: 0,
             gone_at_start: false,
             answer: AtomicU32::new(Answer::Yes as u32),
-            // SAFETY: nobody writes a module parameter that is read-only.
-            names: Insertions::new(unsafe { ffi::kutrace_shim_namerate }),
-            // SAFETY: as above.
-            marks: Insertions::new(unsafe { ffi::kutrace_shim_markrate }),
+            names: Insertions::new(name_rate),
+            marks: Insertions::new(mark_rate),
             named: [Named { key: 0, born: 0 }; NAMED],
             counters: Counters::new(),
         }
@@ -151,20 +152,19 @@ impl PerCpu {
     /// # Safety
     /// No hook runs, and this is a CPU's state where it belongs, as the last reset left it or its hooks.
     pub unsafe fn finish(&mut self, end: u64) {
-        // SAFETY: the lane's methods keep positions there.
-        let position = unsafe { Position::new(self.position) };
-        let block = position.block();
-        if block == NO_BLOCK {
-            return;
+        // SAFETY: the lane's methods keep positions there; no hook runs, so nobody uses the CPU's block.
+        unsafe {
+            let position = Position::new(self.position);
+            let block = position.block();
+            if block == NO_BLOCK {
+                return;
+            }
+            if !position.is_sealed() {
+                end_block(position, end.max(self.since >> SHIFT), 0);
+                self.position = block.sealed().address();
+            }
+            (*block.header()).lost = self.lost;
         }
-        if !position.is_sealed() {
-            let end = end.max(self.since >> SHIFT);
-            // SAFETY: no hook runs, so nobody uses the CPU's block.
-            unsafe { end_block(position, end, 0) };
-            self.position = block.sealed().address();
-        }
-        // SAFETY: as above.
-        unsafe { (*block.header()).lost = self.lost };
     }
 
     /// Says whether the CPU is there when recording begins. It does not come or go now, and the pool is closed.
@@ -172,11 +172,12 @@ impl PerCpu {
     /// # Safety
     /// `this` is a CPU's state, the control lock and the CPUs are held, and the pool is closed.
     pub unsafe fn begin(this: *mut PerCpu, online: bool) {
-        // SAFETY: the CPU itself writes this field only when it comes or goes, which it does not while CPUs are held,
-        // and reads it only in an open pool.
-        unsafe { ptr::write_volatile(&raw mut (*this).gone, u32::from(!online)) };
-        // SAFETY: only the holder of the control lock uses this field.
-        unsafe { ptr::write(&raw mut (*this).gone_at_start, !online) };
+        // SAFETY: the CPU itself writes the first field only when it comes or goes, which it does not while CPUs are
+        // held, and reads it only in an open pool. Only the holder of the control lock uses the second.
+        unsafe {
+            ptr::write_volatile(&raw mut (*this).gone, u32::from(!online));
+            ptr::write(&raw mut (*this).gone_at_start, !online);
+        }
     }
 
     /// Whether the CPU was offline when recording began.
@@ -214,8 +215,8 @@ impl PerCpu {
     /// # Safety
     /// `this` is a CPU's state, and the control lock is held, so that the pool stays.
     pub unsafe fn end_for_now(this: *mut PerCpu, end: u64) {
-        // SAFETY: the caller's promise; an aligned word is not torn, and the lane's methods keep positions there.
-        let position = unsafe { Position::new(ptr::read_volatile(&raw const (*this).position)) };
+        // SAFETY: the caller's promise; the lane's methods keep positions there.
+        let position = unsafe { Position::new(PerCpu::position(this)) };
         // What was claimed before the position was read is written if nothing is claimed now.
         compiler_fence(Ordering::Acquire);
         // SAFETY: the caller's promise.
@@ -235,8 +236,8 @@ impl PerCpu {
     /// # Safety
     /// `this` is a CPU's state, and the control lock is held, so that the pool stays.
     pub unsafe fn is_older(this: *mut PerCpu, before: u64) -> bool {
-        // SAFETY: as in `end_for_now`.
-        let position = unsafe { Position::new(ptr::read_volatile(&raw const (*this).position)) };
+        // SAFETY: the caller's promise; the lane's methods keep positions there.
+        let position = unsafe { Position::new(PerCpu::position(this)) };
         if position.block() == NO_BLOCK || position.is_sealed() || usize::from(position.offset()) == 4 * HEADER_WORDS {
             return false;
         }
@@ -259,10 +260,10 @@ impl PerCpu {
     /// `this` is a CPU's state.
     pub unsafe fn refused(this: *mut PerCpu) -> (u64, u64) {
         // SAFETY: the caller's promise; an aligned word is not torn.
-        let names = unsafe { ptr::read_volatile(&raw const (*this).names.refused) };
-        // SAFETY: as above.
-        let marks = unsafe { ptr::read_volatile(&raw const (*this).marks.refused) };
-        (names, marks)
+        unsafe {
+            let names = ptr::read_volatile(&raw const (*this).names.refused);
+            (names, ptr::read_volatile(&raw const (*this).marks.refused))
+        }
     }
 
     /// Events that a CPU has lost, also while it records.
@@ -279,7 +280,7 @@ impl PerCpu {
     /// # Safety
     /// As of [`PerCpu::lost`].
     pub unsafe fn is_claiming(this: *mut PerCpu) -> bool {
-        // SAFETY: as in `lost`.
+        // SAFETY: the caller's promise; an aligned word is not torn.
         unsafe { ptr::read_volatile(&raw const (*this).depth) != 0 }
     }
 }
@@ -291,9 +292,9 @@ impl PerCpu {
 pub unsafe fn end_block(at: Position, end: u64, flags: u32) {
     let header = at.block().header();
     // SAFETY: as the caller says.
-    unsafe { (*header).end = end };
-    // SAFETY: as above.
-    unsafe { (*header).flags |= flags };
-    // SAFETY: as above.
-    unsafe { (*header).content_bits = u64::from(at.offset()) * 8 };
+    unsafe {
+        (*header).end = end;
+        (*header).flags |= flags;
+        (*header).content_bits = u64::from(at.offset()) * 8;
+    }
 }

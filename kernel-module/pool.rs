@@ -290,8 +290,7 @@ pub unsafe fn resize(blocks: u32) -> Result {
 /// Blocks of the pool with which the module was loaded: as many as the memory holds that outlives a reboot, if there is
 /// such.
 fn loaded() -> usize {
-    // SAFETY: no precondition.
-    let usual = || unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES;
+    let usual = || ffi::kutrace_shim_pool_bytes() / block::BYTES;
     reserved::range().map_or_else(usual, |range| range.pool().1)
 }
 

@@ -94,11 +94,14 @@ pub unsafe fn find() -> Result {
         return Err(code::EINVAL);
     }
     // SAFETY: a landmark is made of numbers, for which every bit pattern is a value; the range begins with a page.
-    let magic = unsafe { ptr::read_volatile(&raw const (*range.landmark()).magic) };
-    // SAFETY: as above.
-    let at = unsafe { ptr::read_volatile(&raw const (*range.landmark()).machine.physical) };
-    // SAFETY: as above.
-    let state = unsafe { ptr::read_volatile(&raw const (*range.landmark()).info.state) };
+    let (magic, at, state) = unsafe {
+        let page = range.landmark();
+        (
+            ptr::read_volatile(&raw const (*page).magic),
+            ptr::read_volatile(&raw const (*page).machine.physical),
+            ptr::read_volatile(&raw const (*page).info.state),
+        )
+    };
     if magic == RESERVED && at == physical && state != STATE_EMPTY {
         // SAFETY: the range was found, and nothing is kept yet.
         to_result(unsafe { ffi::kutrace_shim_reserved_keep() })?;
@@ -123,6 +126,5 @@ pub unsafe fn leave() {
 }
 
 fn cpus() -> u64 {
-    // SAFETY: reads a kernel variable.
-    u64::from(unsafe { ffi::kutrace_shim_cpus() })
+    u64::from(ffi::kutrace_shim_cpus())
 }

@@ -77,6 +77,8 @@ impl State {
         }
         let (blocks, blocks_taken) = pool::usage();
         let (refused_names, refused_marks) = lifecycle::refused();
+        // SAFETY: a source was chosen when the module was loaded.
+        let (unseen, source) = unsafe { (ffi::kutrace_source_unseen(), ffi::kutrace_source_kind()) };
         Info {
             version: VERSION,
             state: self.state,
@@ -94,10 +96,8 @@ impl State {
             notes: self.notes,
             refused_names,
             refused_marks,
-            // SAFETY: a source was chosen when the module was loaded; the same below.
-            unseen: unsafe { ffi::kutrace_source_unseen() },
-            // SAFETY: as above.
-            source: unsafe { ffi::kutrace_source_kind() },
+            unseen,
+            source,
             reserved: 0,
         }
     }
@@ -142,19 +142,17 @@ impl State {
             return Err(code::EBUSY);
         }
         self.settle()?;
-        // Where they cannot be had, the trace in the pool stays.
-        // SAFETY: the lock is held as `State` says. The trace is settled, so no hook that records runs; the same below.
-        unsafe { lifecycle::open_counters(setup.flags) }?;
-        // SAFETY: as above.
-        unsafe { lifecycle::close_counters() };
-        // SAFETY: as above, and a reset is next: without that no trace starts.
-        unsafe { pool::resize(setup.blocks) }?;
-        // SAFETY: as above.
-        unsafe { lifecycle::reset(setup.flags) };
-        // SAFETY: the control lock is held, or nobody else comes here yet.
-        unsafe { ffi::kutrace_shim_note_clear() };
-        // SAFETY: the control lock is held, or there is no device yet; a command may sleep.
-        unsafe { ffi::kutrace_programs_reset(setup.flags & WRAP != 0, setup.flags & STREAM != 0) };
+        // SAFETY: the lock is held as `State` says, or nobody else comes here yet; a command may sleep. The trace is
+        // settled, so no hook that records runs, and without the reset that follows the resize no trace starts.
+        unsafe {
+            // Where they cannot be had, the trace in the pool stays.
+            lifecycle::open_counters(setup.flags)?;
+            lifecycle::close_counters();
+            pool::resize(setup.blocks)?;
+            lifecycle::reset(setup.flags);
+            ffi::kutrace_shim_note_clear();
+            ffi::kutrace_programs_reset(setup.flags & WRAP != 0, setup.flags & STREAM != 0);
+        }
         self.state = STATE_EMPTY;
         self.setup = setup;
         self.owner = self.holder;
@@ -235,25 +233,23 @@ impl State {
             return Err(on_each_cpu::late());
         }
         self.connect()?;
-        // SAFETY: as above; and the hooks are off.
-        unsafe { lifecycle::open_counters(self.setup.flags) }?;
-        // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
-        // switch whose hook was still off would be missing from the trace.
-        // Programs see the trace from here on; what they record before it begins is not part of it.
-        // SAFETY: the control lock is held; a command may sleep.
-        unsafe { ffi::kutrace_programs_open() };
-        // SAFETY: the table is connected and the buffers are reset.
-        let enabled = kernel::error::to_result(unsafe { ffi::kutrace_source_enable() });
-        enabled.inspect_err(|_| {
-            // SAFETY: as above.
-            unsafe { ffi::kutrace_programs_close() };
-            // SAFETY: as above; and the hooks are not on.
-            unsafe { lifecycle::close_counters() };
-        })?;
+        // SAFETY: the lock is held as `State` says; a command may sleep. The hooks are off, and stay so where they cannot
+        // be switched on; the table is connected and the buffers are reset.
+        unsafe {
+            lifecycle::open_counters(self.setup.flags)?;
+            // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
+            // switch whose hook was still off would be missing from the trace.
+            // Programs see the trace from here on; what they record before it begins is not part of it.
+            ffi::kutrace_programs_open();
+            kernel::error::to_result(ffi::kutrace_source_enable()).inspect_err(|_| {
+                ffi::kutrace_programs_close();
+                lifecycle::close_counters();
+            })?;
+        }
         self.state = STATE_TRACING;
         self.settled = false;
         // A CPU that comes or goes says so itself, once it is known where each was at the start.
-        // SAFETY: as above.
+        // SAFETY: the lock is held as `State` says.
         let cpus = unsafe { Cpus::hold() }.inspect_err(|_| self.stop(0))?;
         // SAFETY: the pool opens next.
         unsafe { lifecycle::begin(&cpus) };
@@ -276,28 +272,25 @@ impl State {
             // The hooks go off one after the other. Recording ends before that, on each CPU at one moment. A CPU that
             // is offline has ended its block, and begins none where the pool is closed; one that does not get done with
             // coming or going is not waited for longer.
-            // SAFETY: the lock is held as `State` says; the same below.
-            unsafe { landmark::unwatch() };
-            // SAFETY: as above.
-            let _cpus = unsafe { Cpus::hold() };
-            pool::close();
-            self.stop = clock::moment();
-            // SAFETY: the control lock is held; who stops may sleep.
-            unsafe { ffi::kutrace_programs_close() };
-            self.state = STATE_STOPPED;
-            self.notes |= note;
-            self.look_at_clock();
-            // SAFETY: as above.
-            if unsafe { on_each_cpu::close() } == Round::All {
-                // One that was mute at a snapshot has come back, with all that it recorded.
-                self.notes &= !NOTE_MUTE;
-            } else {
-                self.notes |= NOTE_MUTE;
-                // SAFETY: as above.
-                unsafe { lifecycle::end_for_now(arch::tsc() >> SHIFT) };
+            // SAFETY: the lock is held as `State` says; who stops may sleep.
+            unsafe {
+                landmark::unwatch();
+                let _cpus = Cpus::hold();
+                pool::close();
+                self.stop = clock::moment();
+                ffi::kutrace_programs_close();
+                self.state = STATE_STOPPED;
+                self.notes |= note;
+                self.look_at_clock();
+                if on_each_cpu::close() == Round::All {
+                    // One that was mute at a snapshot has come back, with all that it recorded.
+                    self.notes &= !NOTE_MUTE;
+                } else {
+                    self.notes |= NOTE_MUTE;
+                    lifecycle::end_for_now(arch::tsc() >> SHIFT);
+                }
+                landmark::put(self.info());
             }
-            // SAFETY: the holder of the state holds the lock, or there is no device.
-            unsafe { landmark::put(self.info()) };
         }
         // Where this fails the trace is stopped all the same.
         let _ = self.settle();
@@ -335,20 +328,17 @@ impl State {
         }
         // This waits for the same, but for ever and with the lock held.
         on_each_cpu::wait_for_calls_in_haste()?;
-        // SAFETY: a command may sleep; on return no hook runs.
-        unsafe { ffi::kutrace_source_disable() };
-        // SAFETY: the lock is held, and no hook runs; the same below.
-        unsafe { lifecycle::close_counters() };
-        // SAFETY: as above, and every CPU has answered.
-        unsafe { lifecycle::finish(arch::tsc() >> SHIFT) };
-        #[cfg(kutrace_count)]
-        // SAFETY: as above.
+        // SAFETY: the lock is held, and a command may sleep; once the source is off no hook runs, and every CPU has
+        // answered.
         unsafe {
-            lifecycle::print_counts()
-        };
-        self.settled = true;
-        // SAFETY: as above.
-        unsafe { landmark::sight(self.stop) };
+            ffi::kutrace_source_disable();
+            lifecycle::close_counters();
+            lifecycle::finish(arch::tsc() >> SHIFT);
+            #[cfg(kutrace_count)]
+            lifecycle::print_counts();
+            self.settled = true;
+            landmark::sight(self.stop);
+        }
         Ok(())
     }
 
@@ -392,7 +382,7 @@ impl State {
             Round::Refused => return Err(code::EAGAIN),
             Round::Mute => {
                 self.notes |= NOTE_MUTE;
-                // SAFETY: as above.
+                // SAFETY: the lock is held as `State` says.
                 unsafe { lifecycle::end_for_now(arch::tsc() >> SHIFT) };
             }
         }

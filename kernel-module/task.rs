@@ -43,22 +43,25 @@ impl<'a> Task<'a> {
 
     /// Thread group id.
     pub fn tgid(&self) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the task is held, and this is where it has that of its group.
         unsafe { arch::field_at!(self.0, ffi::kutrace_task_tgid, u32) }
     }
 
     /// When it was made, in ns: with the pid, no other task's.
     pub fn born(&self) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: the task is held, and this is where it has its birth.
         unsafe { arch::field_at!(self.0, ffi::kutrace_task_born, u64) }
     }
 
     /// The name, NUL-padded. A rename at the same moment can show half of each.
     pub fn comm(&self) -> [u32; 4] {
-        // SAFETY: as above; the name is 16 bytes.
-        let low = unsafe { arch::field_at!(self.0, ffi::kutrace_task_comm, u64) };
-        // SAFETY: as above.
-        let high = unsafe { arch::field_at!(self.0, ffi::kutrace_task_comm, u64, 8) };
+        // SAFETY: the task is held, and this is where it has its name, of 16 bytes.
+        let (low, high) = unsafe {
+            (
+                arch::field_at!(self.0, ffi::kutrace_task_comm, u64),
+                arch::field_at!(self.0, ffi::kutrace_task_comm, u64, 8),
+            )
+        };
         [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
     }
 

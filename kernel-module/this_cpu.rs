@@ -105,7 +105,7 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
     /// The same of a name.
     pub fn takes_name(_: TaskLane<Self>) -> bool {
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: as above.
+        // SAFETY: `this` is this CPU's state, and a task's call asks.
         unsafe { take(&raw mut (*this).names) }
     }
 
@@ -145,14 +145,14 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
 /// `of` is in this CPU's state, preemption is off, and a task's call asks.
 unsafe fn take(of: *mut Insertions) -> bool {
     // SAFETY: as the caller says.
-    let may = unsafe { ffi::kutrace_rate_take_one() };
-    // SAFETY: as above.
-    let taken = unsafe { Insertions::take(of, may) };
-    if may && !taken {
-        // SAFETY: as above.
-        unsafe { ffi::kutrace_rate_refused() };
+    unsafe {
+        let may = ffi::kutrace_rate_take_one();
+        let taken = Insertions::take(of, may);
+        if may && !taken {
+            ffi::kutrace_rate_refused();
+        }
+        taken
     }
-    taken
 }
 
 impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {
@@ -171,16 +171,16 @@ impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {
         let key = block.map_or(0, |number| (number + 1) << 32 | u64::from(task.pid()));
         let now = Named { key, born: task.born() };
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state and the index is below NAMED.
-        let slot = unsafe { &raw mut (*this).named[task.pid() as usize % NAMED] };
-        // SAFETY: it is there, and nobody has a reference to it. If another context came in between, a name would be
-        // told twice or not at all.
-        let known = unsafe { ptr::read(slot) } == now;
-        if !known {
-            // SAFETY: as above.
-            unsafe { ptr::write(slot, now) };
+        // SAFETY: `this` is this CPU's state, to whose slots nobody has a reference. If another context came in between, a
+        // name would be told twice or not at all.
+        unsafe {
+            let slot = &raw mut (*this).named[task.pid() as usize % NAMED];
+            let known = ptr::read(slot) == now;
+            if !known {
+                ptr::write(slot, now);
+            }
+            key == 0 || !known
         }
-        key == 0 || !known
     }
 
     fn count_more(&self) {
@@ -334,19 +334,16 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
             events: 0,
             for_now: [0; 3],
         };
-        #[cfg(kutrace_count)]
         // SAFETY: as the caller says.
         unsafe {
+            #[cfg(kutrace_count)]
             pool().count_overwritten(block);
+            // The magic number goes before anything else changes: who copies the block looks at it last.
+            ptr::write_volatile(&raw mut (*block.header()).magic, 0);
+            compiler_fence(Ordering::Release);
+            ptr::write_volatile(block.header(), header);
+            pool().clear_counters(block);
         }
-        // The magic number goes before anything else changes: who copies the block looks at it last.
-        // SAFETY: as the caller says.
-        unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, 0) };
-        compiler_fence(Ordering::Release);
-        // SAFETY: as above.
-        unsafe { ptr::write_volatile(block.header(), header) };
-        // SAFETY: as above.
-        unsafe { pool().clear_counters(block) };
     }
 
     unsafe fn begin_block(&self, block: Block) {
@@ -361,10 +358,10 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
             End::Offline => block::FLAG_OFFLINE,
         };
         // SAFETY: as the caller says.
-        unsafe { per_cpu::end_block(at, time, flags) };
-        let lost = field!(lost: u64).load();
-        // SAFETY: as above.
-        unsafe { (*at.block().header()).lost = lost };
+        unsafe {
+            per_cpu::end_block(at, time, flags);
+            self.end_loss(at.block());
+        }
     }
 
     unsafe fn end_loss(&self, block: Block) {

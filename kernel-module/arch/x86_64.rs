@@ -24,76 +24,59 @@ impl<T, const AT: usize> Field<T, AT> {
     }
 }
 
-/// One instruction on a field of 8 bytes, of this CPU, whichever that is.
+/// Instructions on the field `AT` of this CPU, whichever that is.
+macro_rules! on_field {
+    ([$($option:ident),+], $($operands:tt)+) => {
+        // SAFETY: %gs leads to this CPU's data, and as `Field::new` was promised the field has this place, and the size
+        // that the instruction has; what the field is expected to be, and becomes, is the caller's.
+        unsafe { asm!($($operands)+, cpu = sym ffi::kutrace_cpu, at = const AT, options($($option),+)) }
+    };
+}
+
+/// One instruction on a field of 8 bytes.
 impl<const AT: usize> Field<u64, AT> {
     #[inline(always)]
     pub fn load(self) -> u64 {
         let value;
-        // SAFETY: %gs leads to this CPU's data, and the field has this place and size; the same in what follows.
-        unsafe {
-            asm!("mov {}, gs:[rip + {cpu} + {at}]", out(reg) value, cpu = sym ffi::kutrace_cpu, at = const AT,
-                options(nostack, preserves_flags))
-        };
+        on_field!([nostack, preserves_flags], "mov {}, gs:[rip + {cpu} + {at}]", out(reg) value);
         value
     }
 
     #[inline(always)]
     pub fn store(self, value: u64) {
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("mov gs:[rip + {cpu} + {at}], {}", in(reg) value, cpu = sym ffi::kutrace_cpu, at = const AT,
-                options(nostack, preserves_flags))
-        };
+        on_field!([nostack, preserves_flags], "mov gs:[rip + {cpu} + {at}], {}", in(reg) value);
     }
 
     #[inline(always)]
     pub fn clear(self) {
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("mov qword ptr gs:[rip + {cpu} + {at}], 0", cpu = sym ffi::kutrace_cpu, at = const AT,
-                options(nostack, preserves_flags))
-        };
+        on_field!([nostack, preserves_flags], "mov qword ptr gs:[rip + {cpu} + {at}], 0");
     }
 
     #[inline(always)]
     pub fn increment(self) {
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("inc qword ptr gs:[rip + {cpu} + {at}]", cpu = sym ffi::kutrace_cpu, at = const AT, options(nostack))
-        };
+        on_field!([nostack], "inc qword ptr gs:[rip + {cpu} + {at}]");
     }
 
     /// How far `value` is from the field's.
     #[inline(always)]
     pub fn distance_to(self, value: u64) -> u64 {
         let distance;
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("sub {}, gs:[rip + {cpu} + {at}]", inout(reg) value => distance, cpu = sym ffi::kutrace_cpu,
-                at = const AT, options(nostack))
-        };
+        on_field!([nostack], "sub {}, gs:[rip + {cpu} + {at}]", inout(reg) value => distance);
         distance
     }
 
     /// Whether `value` is the field's.
     #[inline(always)]
     pub fn equals(self, value: u64) -> bool {
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("cmp gs:[rip + {cpu} + {at}], {}", "jne {}", in(reg) value, label { return false },
-                cpu = sym ffi::kutrace_cpu, at = const AT, options(nostack))
-        };
+        on_field!([nostack], "cmp gs:[rip + {cpu} + {at}], {}", "jne {}", in(reg) value, label { return false });
         true
     }
 
     /// Makes the field `new` if it is `old`: in one instruction, and no `lock`, since only this CPU writes it.
     #[inline(always)]
     pub fn exchange(self, old: u64, new: u64) -> bool {
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("cmpxchg gs:[rip + {cpu} + {at}], {}", "jne {}", in(reg) new, label { return false },
-                inout("rax") old => _, cpu = sym ffi::kutrace_cpu, at = const AT, options(nostack))
-        };
+        on_field!([nostack], "cmpxchg gs:[rip + {cpu} + {at}], {}", "jne {}", in(reg) new, label { return false },
+            inout("rax") old => _);
         true
     }
 
@@ -112,14 +95,10 @@ impl<const AT: usize> Field<u64, AT> {
         since: Field<u64, SINCE>,
     ) -> bool {
         let Field(PhantomData) = since;
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("sub {time}, gs:[rip + {cpu} + {since}]", "cmp {time}, {limit}", "lea rax, [{new} + 4]",
-                "sbb ax, {less}", "adc rax, 0", "cmpxchg gs:[rip + {cpu} + {at}], {new}", "jne {}",
-                label { return false }, new = in(reg) new, time = inout(reg) time => _, out("rax") _,
-                less = const BY + 3, limit = const LIMIT, cpu = sym ffi::kutrace_cpu, since = const SINCE, at = const AT,
-                options(nostack))
-        };
+        on_field!([nostack], "sub {time}, gs:[rip + {cpu} + {since}]", "cmp {time}, {limit}", "lea rax, [{new} + 4]",
+            "sbb ax, {less}", "adc rax, 0", "cmpxchg gs:[rip + {cpu} + {at}], {new}", "jne {}",
+            label { return false }, new = in(reg) new, time = inout(reg) time => _, out("rax") _,
+            less = const BY + 3, limit = const LIMIT, since = const SINCE);
         true
     }
 
@@ -127,11 +106,7 @@ impl<const AT: usize> Field<u64, AT> {
     #[inline(always)]
     pub fn take(self) -> u64 {
         let value;
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("xchg gs:[rip + {cpu} + {at}], {}", inout(reg) 0u64 => value, cpu = sym ffi::kutrace_cpu,
-                at = const AT, options(nostack, preserves_flags))
-        };
+        on_field!([nostack, preserves_flags], "xchg gs:[rip + {cpu} + {at}], {}", inout(reg) 0u64 => value);
         value
     }
 }
@@ -141,28 +116,18 @@ impl<const AT: usize> Field<u32, AT> {
     #[inline(always)]
     pub fn load(self) -> u32 {
         let value;
-        // SAFETY: as in `Field::<u64>::load`; the same in what follows.
-        unsafe {
-            asm!("mov {:e}, gs:[rip + {cpu} + {at}]", out(reg) value, cpu = sym ffi::kutrace_cpu, at = const AT,
-                options(nostack, preserves_flags))
-        };
+        on_field!([nostack, preserves_flags], "mov {:e}, gs:[rip + {cpu} + {at}]", out(reg) value);
         value
     }
 
     #[inline(always)]
     pub fn increment(self) {
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("inc dword ptr gs:[rip + {cpu} + {at}]", cpu = sym ffi::kutrace_cpu, at = const AT, options(nostack))
-        };
+        on_field!([nostack], "inc dword ptr gs:[rip + {cpu} + {at}]");
     }
 
     #[inline(always)]
     pub fn decrement(self) {
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("dec dword ptr gs:[rip + {cpu} + {at}]", cpu = sym ffi::kutrace_cpu, at = const AT, options(nostack))
-        };
+        on_field!([nostack], "dec dword ptr gs:[rip + {cpu} + {at}]");
     }
 }
 
@@ -170,11 +135,7 @@ impl<T, const AT: usize> Field<*mut T, AT> {
     #[inline(always)]
     pub fn load(self) -> *mut T {
         let value;
-        // SAFETY: as in `Field::<u64>::load`.
-        unsafe {
-            asm!("mov {}, gs:[rip + {cpu} + {at}]", out(reg) value, cpu = sym ffi::kutrace_cpu, at = const AT,
-                options(nostack, preserves_flags))
-        };
+        on_field!([nostack, preserves_flags], "mov {}, gs:[rip + {cpu} + {at}]", out(reg) value);
         value
     }
 }

@@ -11,6 +11,7 @@ use kernel::bindings;
 use crate::abi::command::{IPC, LLC};
 use crate::abi::event::{
     Vector, FLOW_RECEIVED, FLOW_SENT, IRQ, IRQ_LAST, NAME_BYTES, NAME_VECTOR, NAME_WORDS, ONLINE, STEAL,
+    TASK_WORDS,
 };
 use crate::abi::packet::{self, FlowPacket, Packet};
 use crate::abi::user::WORDS;
@@ -33,7 +34,6 @@ static PLAIN: Table = functions::<false>();
 static COUNTING: Table = functions::<true>();
 /// The same on a machine whose host tells what it takes: others do not look.
 static PLAIN_AND_STEAL: Table = with_steal::<false>();
-/// As above.
 static COUNTING_AND_STEAL: Table = with_steal::<true>();
 
 /// What a source is to call in a trace of these flags.
@@ -99,9 +99,21 @@ unsafe fn record_of_task<const COUNTING: bool>(work: impl FnOnce(TaskLane<ThisCp
     unsafe { record(|cpu| work(TaskLane::new(cpu))) }
 }
 
-unsafe extern "C" fn event<const COUNTING: bool>(event: u32) {
-    // SAFETY: a hook calls; the same below.
-    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::event(cpu, event)) }
+/// Functions of the table whose arguments are numbers, by what they record.
+macro_rules! of_numbers {
+    ($($name:ident($($argument:ident: $type:ty),+) $entry:path;)+) => {$(
+        unsafe extern "C" fn $name<const COUNTING: bool>($($argument: $type),+) {
+            // SAFETY: a hook calls what is in the table.
+            unsafe { record(|cpu: ThisCpu<'_, COUNTING>| $entry(cpu, $($argument),+)) }
+        }
+    )+};
+}
+
+of_numbers! {
+    event(event: u32) entry::event;
+    point(event: u32) entry::point;
+    value(event: u32, value: u32) entry::value;
+    address(event: u32, address: u64) entry::address;
 }
 
 /// Records what the host has taken from this CPU since it was last asked, if anything.
@@ -109,39 +121,32 @@ unsafe extern "C" fn event<const COUNTING: bool>(event: u32) {
 /// # Safety
 /// A hook calls, with interrupts off, and not in an NMI.
 unsafe fn steal<const COUNTING: bool>() {
-    // SAFETY: as the caller says; the same below.
-    let taken = unsafe { ffi::kutrace_steal_taken() };
-    if taken != 0 {
-        // SAFETY: as above.
-        unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, STEAL.into(), taken)) }
+    // SAFETY: as the caller says.
+    unsafe {
+        let taken = ffi::kutrace_steal_taken();
+        if taken != 0 {
+            record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, STEAL.into(), taken))
+        }
     }
 }
 
 unsafe extern "C" fn steal_and_event<const COUNTING: bool>(event: u32) {
     let vector = event.wrapping_sub(IRQ.into());
-    if vector <= u32::from(IRQ_LAST - IRQ) && vector != NMI && vector != MACHINE_CHECK {
-        // SAFETY: an interrupt begins, so others are off.
-        unsafe { steal::<COUNTING>() }
+    // SAFETY: the source calls. Where an interrupt begins others are off.
+    unsafe {
+        if vector <= u32::from(IRQ_LAST - IRQ) && vector != NMI && vector != MACHINE_CHECK {
+            steal::<COUNTING>()
+        }
+        self::event::<COUNTING>(event)
     }
-    // SAFETY: the source calls.
-    unsafe { self::event::<COUNTING>(event) }
 }
 
 unsafe extern "C" fn steal_and_switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
-    // SAFETY: whoever switches has interrupts off, in __schedule() and on a CPU that goes offline.
-    unsafe { steal::<COUNTING>() }
-    // SAFETY: the source calls.
-    unsafe { switch_to::<COUNTING>(next) }
-}
-
-unsafe extern "C" fn value<const COUNTING: bool>(event: u32, value: u32) {
-    // SAFETY: as above.
-    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, event, value)) }
-}
-
-unsafe extern "C" fn address<const COUNTING: bool>(event: u32, address: u64) {
-    // SAFETY: as above.
-    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::address(cpu, event, address)) }
+    // SAFETY: the source calls. Whoever switches has interrupts off, in __schedule() and on a CPU that goes offline.
+    unsafe {
+        steal::<COUNTING>();
+        switch_to::<COUNTING>(next)
+    }
 }
 
 unsafe extern "C" fn syscall<const COUNTING: bool>(arg: u64, nr: u32) {
@@ -150,10 +155,11 @@ unsafe extern "C" fn syscall<const COUNTING: bool>(arg: u64, nr: u32) {
 }
 
 unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64) {
-    // SAFETY: the running task is at the end of a system call, its own or, if it is new, the one that made it.
-    let number = || unsafe { ffi::kutrace_shim_returning() };
-    // SAFETY: the hook of their ends.
-    unsafe { record_of_task::<COUNTING>(|lane| entry::syscall_return(lane, value, number)) }
+    // SAFETY: the hook of their ends: the running task is at the end of a system call, its own or, if it is new, the one
+    // that made it.
+    unsafe {
+        record_of_task::<COUNTING>(|lane| entry::syscall_return(lane, value, || ffi::kutrace_shim_returning()))
+    }
 }
 
 unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
@@ -170,50 +176,42 @@ unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct
     // has not run yet. __set_task_comm(), with interrupts on: for the running task (exec, prctl, workers), or for one
     // to which comm_write() has a reference, and which may have ended. cpu_cgroup_attach(), with interrupts on: for the
     // running task, or for tasks that cannot end, because their group is moved under cgroup_threadgroup_rwsem.
-    let task = unsafe { Task::new(task) };
-    // SAFETY: a hook calls; the same below.
-    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, task.words())) }
-    // SAFETY: as above.
-    unsafe { member::<COUNTING>(&task) }
-}
-
-/// Which group a task is in, of which it was just said who it is.
-///
-/// # Safety
-/// A hook calls that gives a task which is new, renamed or moved.
-unsafe fn member<const COUNTING: bool>(task: &Task<'_>) {
-    if let Some(words) = task.member() {
-        // SAFETY: as the caller says.
-        unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::member(cpu, words)) }
+    unsafe {
+        let task = Task::new(task);
+        say::<COUNTING>(&task, task.words())
     }
 }
 
-unsafe extern "C" fn point<const COUNTING: bool>(event: u32) {
-    // SAFETY: as above.
-    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::point(cpu, event)) }
+/// Says who a task is, and which group it is in.
+///
+/// # Safety
+/// A hook calls that gives a task which is new, renamed or moved.
+unsafe fn say<const COUNTING: bool>(task: &Task<'_>, words: [u32; TASK_WORDS]) {
+    // SAFETY: as the caller says.
+    unsafe {
+        record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, words));
+        if let Some(words) = task.member() {
+            record(|cpu: ThisCpu<'_, COUNTING>| entry::member(cpu, words))
+        }
+    }
 }
 
 unsafe extern "C" fn rename<const COUNTING: bool>(task: *mut bindings::task_struct, comm: *const [u32; 4]) {
     // SAFETY: the probe of task_rename calls this, in __set_task_comm(), with interrupts on, for the tasks that `task`
-    // is called for there.
-    let task = unsafe { Task::new(task) };
-    let mut words = task.words();
-    // SAFETY: the probe has copied TASK_COMM_LEN bytes onto its own stack, where they stay until this returns.
-    words[3..].copy_from_slice(unsafe { &*comm });
-    // SAFETY: a hook calls.
-    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, words)) }
-    // SAFETY: as above.
-    unsafe { member::<COUNTING>(&task) }
+    // is called for there. It has copied TASK_COMM_LEN bytes onto its own stack, where they stay until this returns.
+    unsafe {
+        let task = Task::new(task);
+        let mut words = task.words();
+        words[3..].copy_from_slice(&*comm);
+        say::<COUNTING>(&task, words)
+    }
 }
 
 unsafe extern "C" fn flow<const COUNTING: bool>(sent: bool, packet: *const Packet, data: *const [u64; packet::WORDS]) {
     // SAFETY: kutrace_packet_seen() has read the headers out of the skb, of which it has a reference, onto its own stack,
     // where they stay until this returns. The skb itself does not come here.
-    let packet = unsafe { &*packet };
-    // SAFETY: as above.
-    let data = unsafe { &*data };
+    let words = unsafe { FlowPacket::of(&*packet, &*data) }.words();
     let event = if sent { FLOW_SENT } else { FLOW_RECEIVED };
-    let words = FlowPacket::of(packet, data).words();
     // SAFETY: kutrace_packet_seen() calls as a hook does, with preemption off.
     unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::packet(cpu, event.into(), words)) }
 }
@@ -243,7 +241,7 @@ unsafe extern "C" fn vector<const COUNTING: bool>(cpu: u32, vector: u32, name: *
     for (at, byte) in name.iter().take(NAME_BYTES).enumerate() {
         words[2 + at / 4] |= u32::from(*byte) << (at % 4 * 8);
     }
-    // SAFETY: a hook calls; the same below.
+    // SAFETY: a hook calls.
     unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::name(cpu, words)) }
 }
 
@@ -257,6 +255,6 @@ unsafe extern "C" fn cpu<const COUNTING: bool>(event: u32) {
         cpu.go();
         claim::close(cpu, End::Offline);
     };
-    // SAFETY: as above.
+    // SAFETY: a hook calls.
     unsafe { record(work) }
 }

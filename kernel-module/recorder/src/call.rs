@@ -95,9 +95,10 @@ impl<L: Lane> TaskLane<L> {
         let Some(value) = change(duration) else { return false };
         // SAFETY: the word before the call's end is the call's last: this context, or the same at an earlier time, has
         // written it, and its block stays this CPU's as long as the call's end does.
-        unsafe { lane.note(end.before(1)) };
-        // SAFETY: as above.
-        unsafe { lane.add_before(end, value) };
+        unsafe {
+            lane.note(end.before(1));
+            lane.add_before(end, value);
+        }
         lane.forget_call();
         true
     }
@@ -107,7 +108,7 @@ impl<L: Lane> TaskLane<L> {
         let TaskLane(lane) = self;
         let end = lane.call_end();
         self.fold(|duration| {
-            // SAFETY: as in `fold`, which has looked.
+            // SAFETY: the word is the call's last, as `fold` has seen.
             let open = unsafe { lane.load(end.before(1)) };
             change(open, duration).map(|word| word.wrapping_sub(open))
         })

@@ -77,7 +77,7 @@ impl<L: Lane, const WORDS: usize, const NOTED: usize> Claim<L, WORDS, NOTED> {
     pub fn set_after<const N: usize, const M: usize>(&self, words: [u32; M]) {
         const { assert!(N + M < WORDS) };
         for (n, word) in (1..).zip(words) {
-            // SAFETY: as in `set`.
+            // SAFETY: the words from `at` on are this context's until it leaves the claim, and this is one of them.
             unsafe { self.lane.store(self.at.after(N + n), word) };
         }
     }
@@ -180,7 +180,7 @@ unsafe fn reserved<L: Lane, const WORDS: usize, const NOTED: usize>(
 ) -> Claim<L, WORDS, NOTED> {
     let claim = Claim { lane, at, first };
     const { assert!(NOTED < WORDS) };
-    // SAFETY: as in `Claim::set`.
+    // SAFETY: that word is one of them.
     unsafe { lane.note(at.after(NOTED)) };
     claim.set::<0>(first);
     claim
@@ -225,7 +225,7 @@ unsafe fn claim_slow<L: Lane>(lane: L, words: usize) -> Option<(Position, u64)> 
                 lane.count_outside();
                 break None;
             }
-            // SAFETY: as above.
+            // SAFETY: a claim is under way, and the position was read in it.
             Taken::Empty if unsafe { seal(lane, at, time, End::Lost) } => {
                 lane.count_loss();
                 break None;
@@ -286,15 +286,15 @@ unsafe fn take<L: Lane>(lane: L, at: Position, held: &mut Option<Block>) -> Take
     if !lane.is_open() {
         return Taken::Closed;
     }
-    // SAFETY: as the caller says; the same below.
-    unsafe { hold(lane, held) };
     let current = at.block();
-    if held.is_none() && lane.is_outermost() && current != NO_BLOCK && lane.oldest() != current {
-        // SAFETY: no other claim that counts is under way. In this one the position was in the block, and it has taken
-        // no other; whoever came in between moved on from there.
-        unsafe { retire(lane, current) };
-        // SAFETY: as above.
-        unsafe { hold(lane, held) };
+    // SAFETY: as the caller says. Where blocks are retired no other claim that counts is under way: in this one the
+    // position was in the block, and it has taken no other; whoever came in between moved on from there.
+    unsafe {
+        hold(lane, held);
+        if held.is_none() && lane.is_outermost() && current != NO_BLOCK && lane.oldest() != current {
+            retire(lane, current);
+            hold(lane, held);
+        }
     }
     held.map_or(Taken::Empty, Taken::Block)
 }
@@ -323,10 +323,10 @@ unsafe fn hold<L: Lane>(lane: L, held: &mut Option<Block>) {
 unsafe fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
     if let Some(block) = held {
         // SAFETY: as the caller says.
-        let kept = unsafe { lane.keep_spare(block) };
-        if !kept {
-            // SAFETY: as above.
-            unsafe { lane.give_block(block) };
+        unsafe {
+            if !lane.keep_spare(block) {
+                lane.give_block(block);
+            }
         }
     }
 }
@@ -433,11 +433,9 @@ unsafe fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
     // SAFETY: to the end of the same block.
     let moved = unsafe { lane.try_move(at, at.block().sealed()) };
     if moved {
-        // SAFETY: a claim is under way, as the caller says, and this was its position.
-        let end = unsafe { end(lane, at.block(), since, time) };
-        // SAFETY: this context has moved the position out of it; a claim is under way, so the block is this CPU's
-        // still.
-        unsafe { lane.end_block(at, end, why) };
+        // SAFETY: a claim is under way, as the caller says, so the block is this CPU's still; this was its position, and
+        // this context has moved it out of the block.
+        unsafe { lane.end_block(at, end(lane, at.block(), since, time), why) };
     }
     moved
 }
@@ -454,10 +452,8 @@ pub fn close<L: Lane>(lane: L, why: End) {
         // SAFETY: to the end of the same block.
         if unsafe { lane.try_move(at, at.block().closed()) } {
             if !at.is_sealed() {
-                // SAFETY: as in `seal`; the same below.
-                let end = unsafe { end(lane, at.block(), since, time) };
-                // SAFETY: as above.
-                unsafe { lane.end_block(at, end, why) };
+                // SAFETY: a claim is under way, this was its position, and this context has moved it out of the block.
+                unsafe { lane.end_block(at, end(lane, at.block(), since, time), why) };
             }
             break;
         }

@@ -34,10 +34,10 @@ pub unsafe fn kutrace_rate_refused() {}
 
 pub unsafe fn kutrace_shim_moment(_: &mut Moment) {}
 
-pub unsafe fn kutrace_shim_tsc_khz() -> u32 {
+pub fn kutrace_shim_tsc_khz() -> u32 {
     0
 }
 
-pub unsafe fn kutrace_shim_tsc_unstable() -> bool {
+pub fn kutrace_shim_tsc_unstable() -> bool {
     false
 }
