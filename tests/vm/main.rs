@@ -24,6 +24,7 @@ mod ending;
 mod denied;
 mod held;
 mod nmi;
+mod nonsense;
 mod flows;
 mod proof;
 mod hooks;

@@ -537,6 +537,33 @@ fn a_thousand_processes_at_a_time_and_hostile_ones_beside_them() {
     assert!(run.out.contains(fact) && trace.events.meta.quality.iter().any(|said| said.contains(fact)), "{}", run.out);
 }
 
+/// A user other than root can have half of what there is, however many processes that takes.
+#[test]
+fn one_user_leaves_memory_for_marks_to_others() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        &format!(
+            "{TAKE}
+            take programs
+            user() {{ setpriv --reuid $1 --regid $1 --clear-groups ./programs processes 100; }}
+            kutrace_control go --marks-memory 8K,1M
+            echo greedy=$(user 1000)
+            echo again=$(user 1000)
+            echo other=$(user 1001)
+            kutrace_control stop $SHARE/t.raw 2>&1 || [ $? = 3 ]"
+        ),
+    );
+    // Who gets no memory marks by system call.
+    assert_eq!(["greedy", "again", "other"].map(|who| run.number(who)), [100; 3], "{}", run.out);
+    let trace = Recording::read(&run.file("t.raw"));
+    // Half of 1 MiB is that of 64 processes, of each round the one that starts the others among them.
+    let parents = 2;
+    assert_eq!(marks(&trace, "child").count(), 2 * 64 - parents, "{}", run.out);
+    let fact = |n: usize| format!("programs were refused memory for their marks {n} times");
+    let refused = 300 + 3 - 2 * 64;
+    assert!(run.out.contains(&fact(refused)), "{}", run.out);
+}
+
 #[test]
 fn forks_threads_and_a_hostile_program_leave_the_others_whole() {
     let run = guest::succeed(

@@ -76,6 +76,7 @@ const LONG: &[&str] = &[
     "rights::",
     "killed_at_any_point",
     "programs::",
+    "nonsense::",
 ];
 
 #[derive(Args, Default)]
