@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Tests that are skipped say so: on standard error, and in the file that `KUTRACE_SKIPPED` names, by which
-//! `cargo xtask test` counts them.
+//! What `cargo xtask test` prints at its end: the tests that were skipped, and other notes of tests that passed. They go to
+//! standard error, and to the file that `KUTRACE_SKIPPED` names.
 
 use std::env;
 use std::fs::File;
@@ -11,7 +11,15 @@ use std::io::{self, Write};
 /// # Panics
 /// If it cannot be said: a test must not be skipped in silence.
 pub fn skip(what: &str, why: &str) {
-    let line = format!("skipped: {what}: {why}\n");
+    note(&format!("skipped: {what}: {why}"));
+}
+
+/// Notes a fact of a test that passes.
+///
+/// # Panics
+/// As [`skip`].
+pub fn note(line: &str) {
+    let line = format!("{line}\n");
     // Not by a macro: the harness shows what those print only where a test fails.
     io::stderr().write_all(line.as_bytes()).expect("standard error");
     if let Some(path) = env::var_os("KUTRACE_SKIPPED") {

@@ -14,7 +14,7 @@ const LONG: (u32, &[&str]) = guest::by_form((1, &[]), (1, &[]), (3600, &["--kern
 fn streams_triggers_and_snapshots_follow_each_other_without_a_loss_unseen() {
     let (seconds, options) = LONG;
     let run = guest::succeed(
-        &[&["--cpus", "4", "--no-load"], options].concat(),
+        &[&[guest::AT_ONCE, "--cpus", "4", "--no-load"], options].concat(),
         &format!(
             r#"
         insmod $KUTRACE_MODULE tracemb=16

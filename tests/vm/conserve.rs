@@ -33,20 +33,25 @@ impl Counts {
 }
 
 /// Traces page faults, signals, timers, switches, pipes and forks on two CPUs with a pool of `megabytes`, and checks
-/// what holds in every mode. `status` is what `kutrace_control stop` ends with.
-fn conserved(megabytes: u32, mode: &str, status: i32) -> Counts {
+/// what holds in every mode; the load comes again until `kutrace_control status` has a line of `pattern`. `status` is what
+/// `kutrace_control stop` ends with.
+fn conserved(megabytes: u32, mode: &str, pattern: &str, status: i32) -> Counts {
     let script = format!(
         r#"
         insmod $KUTRACE_MODULE tracemb={megabytes}
         kutrace_control {mode}
-        stress-ng --quiet --fault 1 --kill 1 --timer 1 --itimer 1 --switch 1 --pipe 1 --fork 1 --timeout {SECONDS}
+        load() {{
+            stress-ng --quiet --fault 1 --kill 1 --timer 1 --itimer 1 --switch 1 --pipe 1 --fork 1 --timeout {SECONDS}
+            kutrace_control status | grep -q '{pattern}'
+        }}
+        await load
         status=0
         kutrace_control stop $SHARE/t.raw || status=$?
         dmesg | grep -o 'kutrace: count: .*' | tail -n 1 | grep -o '[a-z]*=[0-9]*'
         exit $status
         "#
     );
-    let run = guest::run(&["--no-load", "--count", "--cpus", "2", "--mem", "4096"], &script);
+    let run = guest::run(&[guest::AT_ONCE, "--no-load", "--count", "--cpus", "2", "--mem", "4096"], &script);
     assert_eq!(run.status, status, "stdout:\n{}\nstderr:\n{}", run.out, run.err);
     let counts = Counts::of(&run);
     eprintln!("conservation, {mode} {megabytes} MB: {counts:?}");
@@ -72,18 +77,18 @@ fn conserved(megabytes: u32, mode: &str, status: i32) -> Counts {
 
 #[test]
 fn with_room_for_all_nothing_is_lost() {
-    let counts = conserved(guest::by_form(768, 1536, 1536), "go", 0);
+    let counts = conserved(guest::by_form(768, 1536, 1536), "go", "^lost: *0 ", 0);
     assert_eq!((counts.lost, counts.overwritten), (0, 0));
 }
 
 #[test]
 fn wrapping_loses_only_what_it_overwrites() {
-    let counts = conserved(2, "gowrap", 0);
+    let counts = conserved(2, "gowrap", "(lap", 0);
     assert!(counts.lost == 0 && counts.overwritten > 0, "{counts:?}");
 }
 
 #[test]
 fn without_room_every_loss_is_counted() {
-    let counts = conserved(1, "go", 3);
+    let counts = conserved(1, "go", "^lost: *[1-9]", 3);
     assert!(counts.lost > 0 && counts.overwritten == 0, "{counts:?}");
 }

@@ -14,7 +14,7 @@ fn threads_that_end_can_be_renamed_by_anybody() {
     let debug = &["--kernel", "debug", "--timeout", "7200"][..];
     let (kernel, rounds) = guest::by_form((&[][..], 200), (&[][..], 1_000), (debug, 10_000));
     let run = guest::succeed(
-        &[&["--cpus", "2"], kernel].concat(),
+        &[&[guest::AT_ONCE, "--cpus", "2"], kernel].concat(),
         &format!(
             r#"
             cd /tmp

@@ -47,8 +47,7 @@ const SEGMENTS: &str = r#"
 fn each_request_of_redis_is_followed_from_send_to_receive() {
     const REQUESTS: usize = guest::by_form(300, 1000, 1000);
     let run = guest::succeed(
-        // Paced, so that nothing is sent again because the host let somebody wait.
-        &["--cpus", "2", "--paced"],
+        &["--cpus", "2"],
         &format!(
             r#"
             {SEGMENTS}
@@ -88,7 +87,7 @@ fn each_request_of_redis_is_followed_from_send_to_receive() {
 fn what_is_sent_again_is_told_as_often_as_the_kernel_counted() {
     const ROUNDS: u32 = 10;
     let run = guest::succeed(
-        &["--cpus", "2", "--paced"],
+        &["--cpus", "2"],
         &format!(
             r#"
             cd /tmp

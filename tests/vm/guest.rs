@@ -23,6 +23,11 @@ pub const STUCK: [&str; 5] = [
     "rcupdate.rcu_cpu_stall_suppress=1 irqaffinity=0 isolcpus=domain,managed_irq,1 nowatchdog",
 ];
 
+/// Among a guest's options: its CPUs run at the same time, as fast as the host lets them, so that what two of them do can
+/// meet in any way. Those of any other guest take turns, and its time is counted by instructions: whatever else the host
+/// does is not seen there.
+pub const AT_ONCE: &str = "--at-once";
+
 /// Whether tests take their longest form: `cargo xtask soak`.
 pub const SOAK: bool = cfg!(feature = "soak");
 
@@ -134,15 +139,10 @@ pub fn turn() -> Slots {
 
 /// Waits for what a guest with these options takes of the host.
 fn turn_for(options: &[&str]) -> Slots {
-    let has = |word: &str| options.iter().any(|option| option.starts_with(word));
-    let is_stock = match options.iter().position(|option| *option == "--kernel") {
-        Some(at) => options[at + 1].starts_with("stock"),
-        None => env::var(KERNEL).is_ok_and(|kernel| kernel.starts_with("stock")),
-    };
-    // QEMU executes such a guest's CPUs in turn, by one thread.
-    match is_stock || has("--paced") || has("--icount") {
-        true => slots::one(),
-        false => slots::all(),
+    // One thread executes all CPUs that take turns.
+    match options.contains(&AT_ONCE) {
+        true => slots::all(),
+        false => slots::one(),
     }
 }
 
@@ -175,7 +175,10 @@ pub fn run_with(
     let head = format!("{STRICT}VM='{}'\nBIN='{}'\nSHARE=/mnt/share\n", folder().display(), PROGRAMS.display());
     fs::write(share.path().join("job.sh"), head + script).unwrap();
     let mut command = Command::new(xtask);
-    command.envs(variables.iter().copied()).arg("vm").args(options);
+    command.envs(variables.iter().copied()).arg("vm").args(options.iter().filter(|option| **option != AT_ONCE));
+    if !options.contains(&AT_ONCE) {
+        command.arg("--paced");
+    }
     if let Some(kernel) = env::var_os(KERNEL).filter(|_| !options.contains(&"--kernel")) {
         command.arg("--kernel").arg(kernel);
     }

@@ -47,8 +47,7 @@ fn throttled(trace: &Recording) -> BTreeMap<u32, (i64, usize)> {
 #[test]
 fn a_quota_is_told_for_its_group_and_those_below() {
     let run = guest::succeed(
-        // Paced, so that the kernel's clock for quotas and ours see the same.
-        &["--cpus", "2", "--paced"],
+        &["--cpus", "2"],
         r#"
         cd /tmp
         cp $BIN/held .

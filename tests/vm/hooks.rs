@@ -33,15 +33,15 @@ const WATCHING: u32 = 0x21;
 const FROM_A_CPU: std::ops::RangeInclusive<u32> = IRQ + vector::IRQ_WORK..=IRQ + vector::RESCHEDULE;
 /// As in hooks.c.
 const FORKS: usize = 30;
-/// Units of 10 ns in which a store that ends a sleep is recorded, by a CPU of a paced guest whose turn may come after the
+/// Units of 10 ns in which a store that ends a sleep is recorded, by a CPU whose turn may come after the
 /// others', each of which has a tick at most.
 const SOON: i64 = 2_000_000;
 
 #[test]
 fn a_short_load_is_told_as_the_kernel_counts_it() {
     let run = guest::succeed(
-        // Two other CPUs are asked by one interrupt. Paced, so that a store is recorded soon after it was made.
-        &["--cpus", "4", "--paced"],
+        // Two other CPUs are asked by one interrupt.
+        &["--cpus", "4"],
         r#"
         cd /tmp
         cp $BIN/proof $BIN/hooks .
@@ -181,7 +181,7 @@ fn a_poll_ends_by_an_interrupt_or_a_store() {
         taskset -c 0 perl /tmp/wakeups
         kutrace_control stop $SHARE/t.raw
         ";
-    let run = guest::succeed(&["--cpus", "2", "--paced", "--append", "idle=poll"], &[SLOW_WAKEUPS, script].concat());
+    let run = guest::succeed(&["--cpus", "2", "--append", "idle=poll"], &[SLOW_WAKEUPS, script].concat());
     let trace = Recording::read_whole(&run.file("t.raw"));
     assert!(trace.of(MWAIT).all(|e| e.arg == POLLING));
     let (sleeps, unexplained) = ends_of_sleep(&trace);
@@ -191,7 +191,7 @@ fn a_poll_ends_by_an_interrupt_or_a_store() {
 #[test]
 fn each_idle_state_of_a_driver_is_recorded_and_what_ends_it() {
     let run = guest::succeed(
-        &["--cpus", "2", "--paced", "--beside"],
+        &["--cpus", "2", "--beside"],
         &[
             SLOW_WAKEUPS,
             "
@@ -266,7 +266,7 @@ fn idle_states_entered(run: &Run, trace: &Recording, hints: [u32; 3]) -> [u64; 3
 #[test]
 fn timers_that_are_broadcast_are_sent() {
     let run = guest::succeed(
-        &["--cpus", "2", "--paced", "--append", "nolapic_timer"],
+        &["--cpus", "2", "--append", "nolapic_timer"],
         r#"
         kutrace_control go
         taskset -c 1 perl -e '$n++ for 1 .. 3000000' &
@@ -293,7 +293,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
         }
     };
     let run = guest::run_beside(
-        &["--cpus", "4", "--paced", "--monitor", monitor.to_str().unwrap()],
+        &["--cpus", "4", "--monitor", monitor.to_str().unwrap()],
         &[
             proof::SAY_CHECKS,
             r#"
@@ -340,7 +340,7 @@ fn names<'a>(trace: &'a Recording, wanted: &str) -> Vec<&'a str> {
 fn what_a_kernel_seldom_does_is_told() {
     let run = guest::succeed(
         // An interrupt that is a message cannot be shared.
-        &["--cpus", "2", "--paced", "--beside", "--append", "pci=nomsi"],
+        &["--cpus", "2", "--beside", "--append", "pci=nomsi"],
         r#"
         do=/sys/module/provoke/parameters/do
         insmod $KUTRACE_BESIDE/provoke.ko
@@ -434,8 +434,8 @@ fn a_device_that_goes_takes_its_vector_along() {
 #[test]
 fn a_vector_that_no_device_has_any_more_is_told() {
     let run = guest::succeed(
-        // Paced: a vector moves with the next interrupt, which comes within the sleep.
-        &["--cpus", "2", "--paced"],
+        // A vector moves with the next interrupt, which comes within the sleep.
+        &["--cpus", "2"],
         r#"
         kutrace_control go
         for n in $(seq 8); do

@@ -68,7 +68,7 @@ fn traces_are_whole_while_cpus_come_and_go() {
         echo toggles=$(wc -l </tmp/toggles)
         "#
     );
-    let run = guest::succeed(&["--no-load", "--timeout", "1200"], &[TOGGLE, &script].concat());
+    let run = guest::succeed(&[guest::AT_ONCE, "--no-load", "--timeout", "1200"], &[TOGGLE, &script].concat());
     let named = |kind: &str| (1..=ROUNDS).map(|n| run.file(&format!("{kind}{n}.raw"))).collect::<Vec<_>>();
     let counted = trace::each(&[named("go"), named("wrap"), vec![run.file("wrap.raw")]].concat(), |path| {
         let name = path.file_name().unwrap().to_string_lossy();
@@ -136,7 +136,7 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
         taskset -c 3 kutrace_control mark back
         kutrace_control stop $SHARE/back.raw
         "#;
-    let run = guest::succeed(&["--no-load"], &[TOGGLE, script].concat());
+    let run = guest::succeed(&[guest::AT_ONCE, "--no-load"], &[TOGGLE, script].concat());
     let marks = |path: &Path| {
         let trace = Recording::read_whole(path);
         let of = trace.of(MARK_A).map(|e| (trace.event_name(e).to_string(), e.cpu.number()));

@@ -316,8 +316,7 @@ fn a_device_is_named_by_the_module_also_after_its_vector_moved() {
 #[test]
 fn programs_that_insert_too_much_are_refused_and_counted() {
     let run = guest::succeed(
-        // Paced, so that a hundred thousand take the same part of a second on every host.
-        &["--cpus", "2", "--paced", "--no-load"],
+        &["--cpus", "2", "--no-load"],
         r#"
         cp $BIN/flood /tmp
         nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"

@@ -81,7 +81,7 @@ pub fn loads_and_unloads(times: u32, options: &[&str]) {
         ! grep . $SHARE/complaints >&2
         "#
     );
-    let run = guest::succeed(&[&["--no-load"], options].concat(), &script);
+    let run = guest::succeed(&[&[guest::AT_ONCE, "--no-load"], options].concat(), &script);
     // 12 leaked pools of 2 MiB would be 24576 kB; processes that come and go move some hundred.
     assert!(run.number("grown") < 8192, "{}", run.out);
     assert!(run.number("nmis") > u64::from(times) / 10, "{}", run.out);
@@ -103,7 +103,7 @@ fn many_starts_and_stops_under_load_tear_no_entry() {
         rmmod kutrace
         "#
     );
-    let run = guest::succeed(&["--no-load", "--cpus", "2"], &script);
+    let run = guest::succeed(&[guest::AT_ONCE, "--no-load", "--cpus", "2"], &script);
     let paths: Vec<_> = (1..=times).map(|n| run.file(&format!("{n}.raw"))).collect();
     trace::each(&paths, |path| {
         let trace = if path.to_string_lossy().ends_with("0.raw") {

@@ -52,7 +52,7 @@ fn run(jobs: &[Job]) -> (TempDir, Vec<Run>) {
     let turn = guest::turn();
     thread::scope(|scope| {
         for (n, &Job { script, counter, beside }) in jobs.iter().enumerate() {
-            let mut options = vec!["--no-load".to_string(), "--cpus".into(), "2".into()];
+            let mut options = vec![guest::AT_ONCE.to_string(), "--no-load".into(), "--cpus".into(), "2".into()];
             let mut head = format!("echo machine{n} >/proc/sys/kernel/hostname\n");
             let mut card = 0;
             let mut connect = |own: String, other: String, address: String| {

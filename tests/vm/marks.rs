@@ -218,7 +218,7 @@ fn answers([on, test, version, event, name, refused]: [i32; 6]) -> String {
 #[test]
 fn threads_and_the_signal_handlers_that_interrupt_them_record_all_they_mean_to() {
     let run = guest::succeed(
-        &["--no-load"],
+        &[guest::AT_ONCE, "--no-load"],
         &format!(
             "{TAKE}
             insmod $KUTRACE_MODULE tracemb=256

@@ -85,7 +85,7 @@ const KILLS: (usize, usize) = guest::by_form((1, 12), (2, 20), (40, 250));
 fn nothing_that_was_recorded_is_lost_with_a_killed_program() {
     let (traces, kills) = KILLS;
     let run = guest::succeed(
-        &["--cpus", "2", "--timeout", "7200"],
+        &[guest::AT_ONCE, "--cpus", "2", "--timeout", "7200"],
         &format!(
             "{TAKE}
             take programs
@@ -441,8 +441,7 @@ fn the_pages_that_programs_had_of_a_trace_go_with_it() {
 #[test]
 fn a_process_that_inserts_more_than_its_rate_is_refused_and_told() {
     let run = guest::succeed(
-        // Paced, so that what is asked for takes the same part of a second on every host.
-        &["--cpus", "2", "--paced", "--no-load"],
+        &["--cpus", "2", "--no-load"],
         &format!(
             "{TAKE}
             take programs
@@ -504,7 +503,7 @@ const HOSTILE: usize = guest::by_form(10, 30, 1000);
 #[test]
 fn a_thousand_processes_at_a_time_and_hostile_ones_beside_them() {
     let run = guest::succeed(
-        &["--cpus", "2"],
+        &[guest::AT_ONCE, "--cpus", "2"],
         &format!(
             "{TAKE}
             take programs
@@ -567,7 +566,7 @@ fn one_user_leaves_memory_for_marks_to_others() {
 #[test]
 fn forks_threads_and_a_hostile_program_leave_the_others_whole() {
     let run = guest::succeed(
-        &["--cpus", "2"],
+        &[guest::AT_ONCE, "--cpus", "2"],
         &format!(
             "{TAKE}
             take programs

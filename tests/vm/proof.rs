@@ -114,8 +114,7 @@ fn the_trace_has_what_the_kernel_counted() {
     let monitor = tempfile::tempdir().unwrap();
     let monitor = monitor.path().join("monitor");
     let run = guest::run_beside(
-        // Paced, so that times are those of the guest alone.
-        &["--cpus", "4", "--paced", "--monitor", monitor.to_str().unwrap()],
+        &["--cpus", "4", "--monitor", monitor.to_str().unwrap()],
         &[
             SAY_CHECKS,
             r#"
@@ -320,8 +319,7 @@ fn time_within<'a>(window: &Range<i64>, spans: impl Iterator<Item = &'a Span>) -
 #[test]
 fn idle_that_polls_is_idle() {
     let run = guest::succeed(
-        // Paced, since a tick that a busy host lets the guest miss is not there to be counted.
-        &["--cpus", "2", "--paced", "--append", "idle=poll"],
+        &["--cpus", "2", "--append", "idle=poll"],
         r#"
         cd /tmp
         cp $BIN/proof .

@@ -94,7 +94,7 @@ fn of_the_kernel(trace: &Recording) -> Vec<(Event, &str)> {
 fn crash(folder: &Path, files: &[&str], options: &[&str]) -> Run {
     let files: Vec<String> = files.iter().map(|file| folder.join(file).display().to_string()).collect();
     let dumps = files.iter().flat_map(|file| ["--dump", file]);
-    let usual = ["--no-load", "--cpus", "4", "--mem", "768"];
+    let usual = [guest::AT_ONCE, "--no-load", "--cpus", "4", "--mem", "768"];
     let options: Vec<&str> = usual.into_iter().chain(dumps).chain(options.iter().copied()).collect();
     let run = guest::run(&options, &script(CRASH));
     assert!(run.err.contains("Kernel panic - not syncing: sysrq triggered crash"), "{}\n{}", run.out, run.err);

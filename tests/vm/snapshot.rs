@@ -36,7 +36,7 @@ fn every_snapshot_of_a_storm_is_whole() {
         kill $load
         "#
     );
-    let run = guest::succeed(&["--no-load", "--cpus", "2"], &script);
+    let run = guest::succeed(&[guest::AT_ONCE, "--no-load", "--cpus", "2"], &script);
     let start = Blocks::read(&run.file("stop.raw")).header.start;
     Recording::read_whole(&run.file("stop.raw"));
     let paths: Vec<_> = (1..=SNAPSHOTS).map(|n| run.file(&format!("{n}.raw"))).collect();

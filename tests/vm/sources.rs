@@ -132,7 +132,7 @@ fn same<T: PartialEq + Debug>(what: &str, these: &[T], those: &[T]) {
 #[test]
 fn hooks_and_tracepoints_say_the_same_of_a_program() {
     let run = guest::succeed(
-        &["--kernel", "distribution", "--cpus", "1", "--paced", "--no-load"],
+        &["--kernel", "distribution", "--cpus", "1", "--no-load"],
         r#"
         cd /tmp
         cp $BIN/steady .

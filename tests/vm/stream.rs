@@ -18,9 +18,9 @@ const MEMORY: u64 = 4;
 #[test]
 fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     let run = guest::succeed(
-        // Paced, beside a load that rests, and into memory: so the writer has the CPU when it wants it, and no disk keeps it
+        // Beside a load that rests, and into memory: so the writer has the CPU when it wants it, and no disk keeps it
         // waiting.
-        &["--cpus", "2", "--paced", "--mem", "1024"],
+        &["--cpus", "2", "--mem", "1024"],
         r#"
         cd /tmp
         dmesg --console-level 1
@@ -154,7 +154,7 @@ fn programs_record_more_than_their_memory() {
 #[test]
 fn every_event_is_in_exactly_one_file_of_a_ring() {
     let run = guest::succeed(
-        &["--cpus", "2"],
+        &[guest::AT_ONCE, "--cpus", "2"],
         r#"
         mkdir /tmp/ring
         cd /tmp/ring

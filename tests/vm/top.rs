@@ -40,8 +40,7 @@ fn calls(trace: &Recording, (from, to): (Time, Time)) -> BTreeMap<String, u64> {
 #[test]
 fn each_second_is_what_a_snapshot_has_of_it() {
     let run = guest::succeed(
-        // Paced, so that it reads in time, and both readings of clocks see the same.
-        &["--cpus", "2", "--paced"],
+        &["--cpus", "2"],
         r#"
         kutrace_control top --count 1 2>$SHARE/refused && exit 1
         kutrace_control gowrap

@@ -74,7 +74,7 @@ fn a_program_of_the_original_is_answered_with_and_without_tracing() {
 #[test]
 fn nonsense_leaves_kernel_and_trace_whole_and_the_module_goes_while_programs_ask() {
     let run = guest::succeed(
-        &["--cpus", "2", "--no-load"],
+        &[guest::AT_ONCE, "--cpus", "2", "--no-load"],
         &format!(
             "{COPY}
             insmod $KUTRACE_MODULE namerate=0 markrate=0

@@ -52,8 +52,7 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
         kutrace_control status >$SHARE/status
         cat $SHARE/told"#
     );
-    // Paced, so that what is not meant to be slow is not.
-    let run = guest::succeed(&["--cpus", "2", "--paced", "--no-load"], &script);
+    let run = guest::succeed(&["--cpus", "2", "--no-load"], &script);
     assert_eq!(run.number("status"), 130, "{}", run.out);
     assert!(fs::read_to_string(run.file("status")).unwrap().contains("tracing"), "it goes on");
     let lines = lines(&run.file("lines"));
@@ -99,7 +98,7 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
 #[test]
 fn the_worst_stay_within_the_budget_under_a_storm() {
     let run = guest::succeed(
-        &["--cpus", "2", "--paced", "--no-load"],
+        &["--cpus", "2", "--no-load"],
         r#"
         insmod $KUTRACE_MODULE tracemb=4
         kutrace_control gowrap
@@ -141,7 +140,7 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
 #[test]
 fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
     let run = guest::succeed(
-        &["--kernel", "stock", "--cpus", "2", "--paced", "--beside", "--no-load"],
+        &["--kernel", "stock", "--cpus", "2", "--beside", "--no-load"],
         r#"
         insmod $KUTRACE_MODULE tracemb=8
         insmod $KUTRACE_BESIDE/provoke.ko
@@ -200,7 +199,7 @@ const STORM: (u32, &str) = guest::by_form((4, "0.5"), (12, "1.5"), (200, "5.7"))
 fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
     let (planted, pause) = STORM;
     let run = guest::succeed(
-        &["--cpus", "2", "--paced", "--no-load", "--timeout", "2400"],
+        &["--cpus", "2", "--no-load", "--timeout", "2400"],
         &format!(
             r#"
         insmod $KUTRACE_MODULE tracemb=16

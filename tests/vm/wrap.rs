@@ -30,7 +30,7 @@ fn after_many_laps_the_newest_is_there_and_every_name() {
         kill $load
         "#
     );
-    let run = guest::succeed(&["--no-load", "--cpus", "2"], &script);
+    let run = guest::succeed(&[guest::AT_ONCE, "--no-load", "--cpus", "2"], &script);
     let blocks = Blocks::read(&run.file("t.raw"));
     let taken: u64 = blocks.cpus.values().filter_map(|blocks| blocks.last()).map(|last| last.sequence + 1).sum();
     eprintln!("wrap: {taken} blocks taken, {} laps", taken / BLOCKS);

@@ -41,7 +41,7 @@ fn is_address(name: &str) -> bool {
 #[test]
 fn a_sample_of_a_program_has_the_name_of_its_function() {
     let run = guest::succeed(
-        &["--cpus", "2", "--paced"],
+        &["--cpus", "2"],
         r#"
         cd /tmp
         cp $BIN/functions/{libturn.so,program,fixed,stripped} .

@@ -53,6 +53,8 @@ const GUEST: &[&str] = &[
     "runc",
     "ca-certificates",
 ];
+/// To count the instructions of a program.
+const COUNTER: &[&str] = &["valgrind"];
 /// To read traces as others do.
 const READER: &[&str] = &["babeltrace2"];
 /// To make packages.
@@ -125,7 +127,7 @@ fn apt() -> Command {
 }
 
 fn missing() -> Result<Vec<&'static str>> {
-    let mut missing = absent([KERNEL, GUEST, READER, PACKER, BROWSER].concat(), &listed()?);
+    let mut missing = absent([KERNEL, GUEST, READER, COUNTER, PACKER, BROWSER].concat(), &listed()?);
     missing.extend(BROWSER_COMMANDS.iter().filter(|(command, _)| !is_on_path(command)).map(|(_, package)| package));
     Ok(missing)
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use kutrace_cli::signal::{Interrupted, SignalGuard};
 
 /// Between two lines about a step that continues, where there is no terminal to animate.
 const REMINDER: Duration = Duration::from_secs(60);
@@ -24,7 +25,8 @@ pub fn tied(program: &str) -> Command {
     command
 }
 
-/// Runs `command` to its end under the name `step`, its output in `log`.
+/// Runs `command` to its end under the name `step`, its output in `log`; fails with [`Interrupted`] if the user wants to
+/// stop, and ends it then.
 pub fn run(step: &str, command: &mut Command, log: &Path) -> Result<()> {
     let file = File::create(log).with_context(|| format!("{}", log.display()))?;
     let errors = file.try_clone()?;
@@ -36,10 +38,16 @@ pub fn run(step: &str, command: &mut Command, log: &Path) -> Result<()> {
         .spawn()
         .with_context(|| format!("{step}: {name}: cannot be started"))?;
     let began = Instant::now();
+    let guard = SignalGuard::new()?;
     let mut display = None;
     let status = loop {
         match child.try_wait()? {
             Some(status) => break status,
+            None if guard.is_requested() => {
+                child.kill()?;
+                child.wait()?;
+                return Err(Interrupted.into());
+            }
             None => std::thread::sleep(Duration::from_millis(20)),
         }
         if began.elapsed() >= SHORT {

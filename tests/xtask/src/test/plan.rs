@@ -46,13 +46,15 @@ pub enum Tier {
     Packages,
     /// Readers from PyPI
     Data,
+    /// Callgrind
+    Costs,
     /// Guests
     Vm,
 }
 
 impl Tier {
     /// In the order in which they are begun: what cannot be divided first.
-    pub const ALL: [Tier; 5] = [Tier::Host, Tier::Browser, Tier::Packages, Tier::Data, Tier::Vm];
+    pub const ALL: [Tier; 6] = [Tier::Host, Tier::Browser, Tier::Packages, Tier::Data, Tier::Costs, Tier::Vm];
 
     /// As it is called on the command line.
     pub fn name(self) -> &'static str {
@@ -61,6 +63,7 @@ impl Tier {
             Tier::Browser => "browser",
             Tier::Packages => "packages",
             Tier::Data => "data",
+            Tier::Costs => "costs",
             Tier::Vm => "vm",
         }
     }
