@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kutrace_format::abi::event::{self, Origin};
-use kutrace_format::abi::{packet, user};
+use kutrace_format::abi::user;
 use kutrace_format::capability::Capability;
 use kutrace_format::event::rows;
 
 const HEADER: &str = "include/linux/kutrace.h";
 
-/// What the header does not name: a switch, a return and a number that is computed have operations of their own, and
-/// nobody records an event younger than himself.
-const NOT_NAMED: [u16; 4] = [event::SWITCH, event::SYSCALL_RETURN, event::SMALL_RETURN, event::SPECIAL];
+/// What the header does not name: a switch, a return and a number that is computed have operations of their own, packets
+/// by their content are recorded no more, and nobody records an event younger than himself.
+const NOT_NAMED: [u16; 6] =
+    [event::SWITCH, event::SYSCALL_RETURN, event::SMALL_RETURN, event::RX_PACKET, event::TX_PACKET, event::SPECIAL];
 
 /// The header's macros that are numbers, without their prefix.
 fn expected() -> BTreeMap<&'static str, u64> {
@@ -24,7 +25,6 @@ fn expected() -> BTreeMap<&'static str, u64> {
     let events = named.map(|row| (row.constant, row.first as u64));
     let values = [event::IDLES, event::WAITS, event::WORKS].into_iter().flatten();
     let others = [
-        ("PACKET_WORDS", packet::WORDS as u64),
         ("USER_CALL", user::CALL.into()),
         ("INSERT_MANY", user::INSERT_MANY),
         ("USER_WORDS", user::WORDS as u64),
@@ -98,7 +98,6 @@ fn in_rust(member: &str, header: &str) -> String {
 fn argument(c: &str) -> &str {
     match c {
         "const u64 *words" => "*const [u64; user::WORDS]",
-        "const u64 *data" => "*const [u64; packet::WORDS]",
         "const char *name" => "*const c_char",
         other => kind(other.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_')),
     }
