@@ -6,12 +6,12 @@
 //!
 //! Invariants: nothing is given back that is not in the file; memory does not grow with the trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use anyhow::Result;
 use kutrace_format::abi::programs::{Granted, Taken, KIND_DONE, KIND_LAST, KIND_NAMES};
-use kutrace_format::file::{REFUSED, REFUSED_BYTES};
+use kutrace_format::file::{REFUSED, REFUSED_BYTES, SECTION_BYTES};
 use kutrace_format::program::Entries;
 
 use crate::device::Recorder;
@@ -38,11 +38,12 @@ pub struct Areas {
 /// How much of each grant was copied.
 type Positions = BTreeMap<u64, Position>;
 
-/// How much was copied, and the time of the last entry in that.
+/// How much was copied, the time of the last entry in that, and whether nothing can come after it.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     bytes: u32,
     tsc: u64,
+    is_whole: bool,
 }
 
 /// What has come since the last time.
@@ -54,19 +55,50 @@ pub struct Fresh {
     pub taken: Vec<Taken>,
 }
 
-/// A section for each program that attached, one after the other, in a file as they are; and one of those that were refused
-/// something, if there are any.
+/// A section for each program that recorded something since the TSC `oldest`, or lost something, one after the other, in a
+/// file as they are; and one of those that were refused something, if there are any.
 ///
 /// # Errors
 /// As the recorder answers; the same below.
-pub fn sections(recorder: &impl Recorder) -> Result<Vec<u8>> {
-    Areas::default().rest(recorder)
+pub fn sections(recorder: &impl Recorder, oldest: u64) -> Result<Vec<u8>> {
+    Areas::default().rest_since(recorder, oldest)
 }
 
 impl Areas {
     /// Copies what has come.
     pub fn fresh(&mut self, recorder: &impl Recorder) -> Result<Fresh> {
         let mut fresh = Fresh::default();
+        self.advance(recorder, |areas, attached, words, _| areas.tell(attached, words, &mut fresh))?;
+        self.came = fresh.sections.len();
+        Ok(fresh)
+    }
+
+    /// Gives `each` the number of a program of which something has come, and the payload of a section with that; none where
+    /// something of it was overwritten before it was copied. Nothing is given back.
+    pub fn news(&mut self, recorder: &impl Recorder, mut each: impl FnMut(u32, Option<&[u8]>)) -> Result<()> {
+        let gone = self.advance(recorder, |_, attached, words, is_overwritten| {
+            let told = &attached.told;
+            if is_overwritten {
+                each(told.serial, None);
+            }
+            if !words.is_empty() {
+                let section = section(told, &[names(attached)?, words].concat());
+                each(told.serial, section.get(SECTION_BYTES..));
+            }
+            Ok(())
+        })?;
+        let was_cut = |(_, positions): &(&u32, &Positions)| positions.values().any(|at| !at.is_whole);
+        gone.iter().filter(was_cut).for_each(|(serial, _)| each(*serial, None));
+        Ok(())
+    }
+
+    /// Gives `each` every program with the words that have come, and whether some were overwritten before. Where the others
+    /// stood that there were before.
+    fn advance(
+        &mut self,
+        recorder: &impl Recorder,
+        mut each: impl FnMut(&mut Areas, &Attached, Vec<Part>, bool) -> Result<()>,
+    ) -> Result<BTreeMap<u32, Positions>> {
         let mut before = mem::take(&mut self.copied);
         let mut serial = 0;
         while let Some(attached) = recorder.program_after(serial)?.filter(|attached| attached.told.tgid != 0) {
@@ -75,15 +107,17 @@ impl Areas {
             let mut words = words(recorder, &attached, &positions, false)?;
             for part in &mut words {
                 let sequence = part.grant.sequence;
-                positions.entry(sequence).or_insert(Position { bytes: 0, tsc: part.grant.tsc }).pass(part, &attached);
+                let start = Position { bytes: 0, tsc: part.grant.tsc, is_whole: false };
+                positions.entry(sequence).or_insert(start).pass(part, &attached);
             }
             words.retain(|part| !part.bytes.is_empty());
-            self.tell(&attached, words, &mut fresh)?;
-            positions.retain(|sequence, _| attached.grants.iter().any(|grant| grant.sequence == *sequence));
+            let known: BTreeSet<u64> = attached.grants.iter().map(|grant| grant.sequence).collect();
+            let is_overwritten = positions.iter().any(|(sequence, at)| !at.is_whole && !known.contains(sequence));
+            positions.retain(|sequence, _| known.contains(sequence));
             self.copied.insert(serial, positions);
+            each(self, &attached, words, is_overwritten)?;
         }
-        self.came = fresh.sections.len();
-        Ok(fresh)
+        Ok(before)
     }
 
     /// Whether so much has come that programs should not have to wait for the next time.
@@ -115,14 +149,25 @@ impl Areas {
         Ok(())
     }
 
-    /// All that is not in the file yet: a section for each program, and one of those that were refused something, if there
-    /// are any.
+    /// All that is not in the file yet, as [`sections`] has it.
     pub fn rest(&self, recorder: &impl Recorder) -> Result<Vec<u8>> {
+        self.rest_since(recorder, 0)
+    }
+
+    fn rest_since(&self, recorder: &impl Recorder, oldest: u64) -> Result<Vec<u8>> {
         let (mut sections, mut serial, none) = (Vec::new(), 0, Positions::new());
         while let Some(attached) = recorder.program_after(serial)? {
             serial = attached.told.serial;
-            let words = words(recorder, &attached, self.copied.get(&serial).unwrap_or(&none), true)?;
-            sections.extend(section(&attached.told, &[names(&attached)?, words].concat()));
+            let mut words = words(recorder, &attached, self.copied.get(&serial).unwrap_or(&none), true)?;
+            if oldest > 0 {
+                words.iter_mut().for_each(|part| part.leave_out(oldest));
+            }
+            words.retain(|part| !part.bytes.is_empty());
+            let has_words = !words.is_empty();
+            let section = section(&attached.told, &[names(&attached)?, words].concat());
+            if has_words || !losses(&section).is_empty() {
+                sections.extend(section);
+            }
         }
         let refused = recorder.refused()?;
         if !refused.is_empty() {
@@ -144,6 +189,7 @@ impl Position {
     fn pass(&mut self, part: &mut Part, attached: &Attached) {
         if is_done(attached, &part.grant) {
             self.bytes += part.bytes.len() as u32;
+            self.is_whole = true;
             part.trim();
             return;
         }
@@ -166,8 +212,8 @@ fn is_of_names(grant: &Granted) -> bool {
 fn words(recorder: &impl Recorder, attached: &Attached, positions: &Positions, all: bool) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for grant in attached.grants.iter().filter(|grant| !is_of_names(grant)) {
-        let start = Position { bytes: 0, tsc: grant.tsc };
-        let Position { bytes, tsc } = *positions.get(&grant.sequence).unwrap_or(&start);
+        let start = Position { bytes: 0, tsc: grant.tsc, is_whole: false };
+        let Position { bytes, tsc, .. } = *positions.get(&grant.sequence).unwrap_or(&start);
         let left = grant.bytes.saturating_sub(bytes);
         let rest = Granted { offset: grant.offset + bytes, bytes: left, tsc, ..*grant };
         parts.push(match is_done(attached, grant) {

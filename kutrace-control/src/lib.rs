@@ -33,6 +33,7 @@ pub mod tracepoint;
 pub mod stream;
 pub mod follow;
 pub mod skim;
+pub mod spans;
 pub mod watch;
 pub mod top;
 pub mod output;

@@ -11,7 +11,7 @@ use kutrace_tools::Input;
 use postprocess::event::names::Names;
 use postprocess::line::count;
 use postprocess::machine::file::{self, Machine, MACHINES_MAX};
-use postprocess::machine::place::{place, By, Known, Placed};
+use postprocess::machine::place::{apart, place, By, Known, Placed};
 use postprocess::machine::trace::{known, Machines};
 use postprocess::raw::damage::NotATrace;
 use postprocess::source::{self, Stage};
@@ -50,6 +50,11 @@ pub fn merge(files: &[PathBuf], output: &Output) -> Result<Exit> {
         tell_contradictions(output, placed, known);
     }
     tell_nested(output, &parts)?;
+    let alone: Vec<&str> = apart(&machines, &placed).into_iter().map(|one| machines[one].name.as_str()).collect();
+    if !alone.is_empty() {
+        let names = alone.join(", ");
+        say(format_args!("{output}: {names}: no packets shared with the others, and not recorded at the same time"));
+    }
     let early: u64 = placed.iter().map(|one| one.early).sum();
     let mistaken: u64 = placed.iter().map(|one| one.mistaken).sum();
     if early == 0 {
@@ -57,7 +62,7 @@ pub fn merge(files: &[PathBuf], output: &Output) -> Result<Exit> {
             "{output}: {}; no packet arrives before it was sent",
             count(files.len() as u64, "machine", "machines")
         ));
-        return Ok(Exit::Done);
+        return Ok(if alone.is_empty() { Exit::Done } else { Exit::Lost });
     }
     let packets = count(early, "packet arrives before it was sent", "packets arrive before they were sent");
     say(format_args!("{output}: {packets}"));
@@ -124,6 +129,18 @@ fn name_apart(machines: &mut [Known], files: &[PathBuf]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use postprocess::time::Time;
+
+    #[test]
+    fn machines_that_were_traced_at_other_times_than_all_others_are_found() {
+        let traced = |base: i64, to: i64| Known { base, traced: (Time::ZERO, Time(to)), ..Known::default() };
+        let (second, hour) = (Time::SECOND.0, 3600);
+        let machines = [traced(0, 90 * second), traced(60, 10 * second), traced(3 * hour, second)];
+        let found = |machines: &[Known]| apart(machines, &place(machines));
+        assert_eq!(found(&machines), [2]);
+        assert_eq!(found(&machines[1..]), [0, 1]);
+        assert_eq!((found(&machines[..2]), found(&machines[..1])), (vec![], vec![]));
+    }
 
     #[test]
     fn machines_have_names_of_their_own() {

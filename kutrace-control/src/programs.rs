@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use anyhow::Result;
 use kutrace_format::abi::programs::{Granted, Program, KIND_DONE, KIND_LAST, PAGE_BYTES, PAYLOAD_MAX};
 use kutrace_format::file::{Section, PROGRAM, REFUSED};
-use kutrace_format::program::{whole, GRANTS_ALONE};
+use kutrace_format::program::{whole, Entries, GRANTS_ALONE};
 use postprocess::raw::refused;
 use rustix::io::pread;
 
@@ -76,6 +76,13 @@ impl Part {
             used = used.next_multiple_of(8) + 8 * PAYLOAD_MAX;
         }
         self.bytes.truncate(used);
+    }
+
+    /// Without the entries before the TSC `oldest`, of which the others then do not need to be told the time.
+    pub fn leave_out(&mut self, oldest: u64) {
+        let (bytes, tsc) = Entries::before(&self.bytes, self.grant.tsc, oldest);
+        self.bytes.drain(..bytes);
+        self.grant = Granted { offset: self.grant.offset + bytes as u32, tsc, ..self.grant };
     }
 }
 
@@ -171,9 +178,9 @@ pub fn with_head(tag: [u8; 4], payload: &[u8], items: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kutrace_format::abi::programs::{word, MARK, OPEN, VALUE};
+    use kutrace_format::abi::programs::{word, FULL_TIME, MARK, OPEN, VALUE};
     use kutrace_format::file::SECTION_BYTES;
-    use kutrace_format::program::{Entries, GRANT_BYTES, HEAD_BYTES};
+    use kutrace_format::program::{GRANT_BYTES, HEAD_BYTES};
 
     #[test]
     fn what_changed_while_it_was_copied_is_left_out() {
@@ -213,6 +220,23 @@ mod tests {
         let mut empty = Part { grant, bytes: vec![0; 4096] };
         empty.trim();
         assert!(empty.bytes.is_empty());
+    }
+
+    #[test]
+    fn what_is_too_old_is_left_out_and_the_rest_stays_where_and_when_it_was() {
+        let start = 5 << 32;
+        let mark = |name: u32, at: u64| word(MARK, 0, name) | (start + at) & 0xffff_ffff;
+        let full = word(FULL_TIME, 1, 0) | (start + 20) & 0xffff_ffff;
+        let words = [full, start + 20, mark(1, 20), mark(2, 30), mark(3, 40), 0].map(u64::to_le_bytes).concat();
+        let whole = Part { grant: Granted { offset: 4096, tsc: start, ..Granted::default() }, bytes: words };
+        for (oldest, offset, left) in [(0, 16, 3), (20, 16, 3), (21, 24, 2), (40, 32, 1), (41, 48, 0)] {
+            let mut part = whole.clone();
+            part.leave_out(start + oldest);
+            assert_eq!(part.grant.offset, 4096 + offset, "{oldest}");
+            let said: Vec<_> =
+                Entries::new(&part.bytes, part.grant.tsc).map(|entry| (entry.name, entry.tsc - start)).collect();
+            assert_eq!(said, [(1, 20), (2, 30), (3, 40)][3 - left..], "{oldest}");
+        }
     }
 
     #[test]

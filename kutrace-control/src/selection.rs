@@ -115,6 +115,12 @@ impl Selection {
         oldest.values().filter(|id| id.sequence > 0).map(|id| id.begin).max().unwrap_or(0)
     }
 
+    /// The counter before which these have nothing of any CPU. 0 if nothing is gone.
+    pub fn oldest(&self) -> u64 {
+        let first = self.blocks.first().filter(|_| self.whole_from() > 0);
+        first.map_or(0, |block| block.id.begin)
+    }
+
     /// Events lost up to the newest block of each CPU.
     pub fn lost(&self) -> u64 {
         let newest: HashMap<u32, u64> = self.blocks.iter().map(|block| (block.id.cpu, block.lost)).collect();

@@ -253,25 +253,30 @@ impl<R: Recorder> Session<R> {
 
     /// Writes what the recorder holds while it continues, in wrap mode.
     pub fn snapshot(&mut self, output: &Output) -> Result<Exit> {
-        Ok(self.snapshot_since(output, &[])?.0)
+        Ok(self.snapshot_since(output, &[], |_| Ok(()))?.0)
     }
 
-    /// As [`Session::snapshot`]; what the kernel counted was read before at these times, too. With the counter from which
-    /// on the file has every CPU.
-    pub fn snapshot_since(&mut self, output: &Output, readings: &[Arc<Vec<u8>>]) -> Result<(Exit, u64)> {
+    /// As [`Session::snapshot`]; what the kernel counted was read before at these times, too. `room` is told how many bytes
+    /// the file will have at most. With the counter from which on the file has every CPU.
+    pub fn snapshot_since(
+        &mut self,
+        output: &Output,
+        readings: &[Arc<Vec<u8>>],
+        room: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<(Exit, u64)> {
         let recorder = self.recorder()?;
         let (left, last) = (reading::counted(&recorder.left()?), reading::now());
         let stop = recorder.snapshot()?;
         let info = recorder.info()?;
         let pool = recorder.pool(info.blocks)?;
-        let programs = areas::sections(recorder)?;
+        let mut selection = Selection::of(&pool, Recycling::Oldest, stop.tsc >> info.shift);
+        let programs = areas::sections(recorder, selection.oldest() << info.shift)?;
         let taken: Vec<&[u8]> = iter::once(&left[..]).chain(readings.iter().map(|reading| &reading[..])).collect();
-        let room = last.len() + taken.iter().map(|reading| reading.len()).max().unwrap_or_default();
+        let counted = last.len() + taken.iter().map(|reading| reading.len()).max().unwrap_or_default();
         let sections = |selection: &Selection| {
             let first = reading::first_from(&taken, selection.whole_from() << info.shift);
-            [reading::filled_section(&[first, &last].concat(), room), programs.clone()].concat()
+            [reading::filled_section(&[first, &last].concat(), counted), programs.clone()].concat()
         };
-        let mut selection = Selection::of(&pool, Recycling::Oldest, stop.tsc >> info.shift);
         let names = self.names(&info, &pool, &selection)?;
         // The next one has no older block.
         let oldest = selection.blocks.first().map_or(stop.tsc, |block| block.id.begin << info.shift);
@@ -285,9 +290,10 @@ impl<R: Recorder> Session<R> {
             let info = Info { stop, lost: selection.lost(), ..now };
             Ok(dump::header(&info, selection, uuid, boot_id))
         };
+        let before = header(&selection)?;
+        let start = dump::head(&before, &names, &sections(&selection)).len() as u64;
+        room(start + (selection.blocks.len() * block::BYTES) as u64)?;
         output.write_file(|file| {
-            let before = header(&selection)?;
-            let start = dump::head(&before, &names, &sections(&selection)).len() as u64;
             let mut written = progress(&selection)?;
             snapshot::write_blocks(file, start, &pool, &mut selection, &before, &mut written)?;
             Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &sections(&selection)), 0)?)
@@ -373,7 +379,8 @@ impl<R: Recorder> Session<R> {
         ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
         let names = self.names(&info, &pool, &selection)?;
         let recorder = self.recorder()?;
-        let sections = [reading::section(&recorder.left()?), areas::sections(recorder)?].concat();
+        let programs = areas::sections(recorder, selection.oldest() << info.shift)?;
+        let sections = [reading::section(&recorder.left()?), programs].concat();
         let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
         output.write(|out: &mut dyn Write| {
             let mut written = progress(&selection)?;

@@ -2,8 +2,8 @@
 //! `top`: what a running recorder has seen in the last second and in the last minute, once a second.
 //!
 //! [`crate::follow`] gives the words that are new, [`crate::skim`] makes points of them, the [`ledger`] adds them up,
-//! with what threads wait for ([`sleep`]), to [`window`]s, of which text, JSON or the [`screen`] are made; [`replay`]
-//! does the same with a recorded trace.
+//! with what threads wait for ([`sleep`]), to [`window`]s, of which text, JSON or the [`screen`] are made; what programs
+//! record into memory of their own comes by [`crate::spans`]; [`replay`] does the same with a recorded trace.
 //!
 //! Invariants: the recorder is not disturbed; memory is bounded; what was not read in time is counted and told.
 
@@ -18,6 +18,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::mem;
 use std::time::Duration;
 
 use anyhow::{bail, ensure, Context, Result};
@@ -38,10 +39,11 @@ use crate::follow::Follow;
 use crate::selection::Selection;
 use crate::session::Session;
 use crate::skim::Skim;
+use crate::spans::{Spans, What as Happening};
 use crate::sys;
 use ledger::Ledger;
 use screen::Screen;
-use window::{about, Known, Window};
+use window::{about, Known, Waited, Window};
 
 /// How often what is new is read.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -107,7 +109,7 @@ pub fn top<R: Recorder>(session: &mut Session<R>, plan: Plan) -> Result<Exit> {
             None => print(&picture, plan).context(standard::OUTPUT)?,
         }
     }
-    Ok(if live.missed > 0 { Exit::Lost } else { Exit::Done })
+    Ok(if live.missed > 0 || live.spans.missed > 0 { Exit::Lost } else { Exit::Done })
 }
 
 /// Waits for a period, or a signal.
@@ -148,6 +150,9 @@ struct Live<R: Recorder> {
     follow: Follow,
     skim: Skim,
     ledger: Ledger,
+    /// What programs record into memory of their own, and what of it is not in a second yet.
+    spans: Spans,
+    ended: Window,
     meta: Meta,
     /// The counter up to which all was read at the last look. What is told goes up to the one before: of a call that
     /// was the last of its CPU it may not have been known yet whether it returns.
@@ -176,6 +181,8 @@ impl<R: Recorder> Live<R> {
             follow: Follow::default(),
             skim: Skim::new([0..=u16::MAX >> 4]),
             ledger: Ledger::new(unseen, &recorder.vectors()?),
+            spans: Spans::default(),
+            ended: Window::default(),
             meta: about(unseen.texts()),
             read: 0,
             settled: 0,
@@ -190,6 +197,7 @@ impl<R: Recorder> Live<R> {
         live.turn(session)?;
         ensure!(live.settled > 0, "a CPU takes no interrupts: it is stuck");
         live.ledger.cut(live.settled);
+        live.ended = Window::default();
         live.due = live.settled + live.second();
         Ok(live)
     }
@@ -203,8 +211,17 @@ impl<R: Recorder> Live<R> {
         }
         let skim = &mut self.skim;
         let Some(read) = self.follow.turn(recorder, &self.pool, |piece| skim.read(piece))? else { return Ok(()) };
-        self.settled = std::mem::replace(&mut self.read, read);
+        self.settled = mem::replace(&mut self.read, read);
         self.missed = self.follow.missed;
+        let (ended, shift) = (&mut self.ended, self.info.shift);
+        self.spans.turn(recorder, |happened| match happened.what {
+            Happening::Span(name, since) => {
+                let dur = happened.at.saturating_sub(since) >> shift;
+                ended.span(name, Waited { dur, at: since >> shift, pid: happened.thread.1, cpu: 0 });
+            }
+            Happening::Missed => ended.missed_marks += 1,
+            Happening::Mark(_) => {}
+        })?;
         self.points();
         Ok(())
     }
@@ -224,7 +241,7 @@ impl<R: Recorder> Live<R> {
     }
 
     fn points(&mut self) {
-        self.ledger.names(std::mem::take(&mut self.skim.names));
+        self.ledger.names(mem::take(&mut self.skim.names));
         let points = self.skim.take(self.settled);
         self.ledger.take(&points, &self.skim);
     }
@@ -232,9 +249,12 @@ impl<R: Recorder> Live<R> {
     /// What is shown now.
     fn picture(&mut self, session: &mut Session<R>) -> Result<Picture> {
         let mut second = self.ledger.cut(self.settled);
+        let mut ended = mem::take(&mut self.ended);
+        ended.to = second.to;
+        second.join(&ended);
         let lost = session.recorder()?.info()?.lost;
-        second.lost = lost - std::mem::replace(&mut self.told_lost, lost).min(lost);
-        second.missed = self.missed - std::mem::replace(&mut self.told_missed, self.missed);
+        second.lost = lost - mem::replace(&mut self.told_lost, lost).min(lost);
+        second.missed = self.missed - mem::replace(&mut self.told_missed, self.missed);
         if self.minute.len() == MINUTE {
             self.minute.pop_front();
         }

@@ -3,7 +3,8 @@
 //! page and its explanation.
 //!
 //! [`condition`] is what is watched for, [`crate::follow`] gives the words that are new, of which [`crate::skim`] takes
-//! what conditions are about, [`judge`] says which hold, and [`kept`] is the folder of the worst.
+//! what conditions are about, [`crate::spans`] what programs record into memory of their own, [`judge`] says which hold, and
+//! [`kept`] is the folder of the worst.
 //!
 //! Invariants: the recorder is not disturbed; what is watched costs no more memory the longer it is watched; a moment's
 //! recording reaches from as long before it as the recorder's memory to [`AFTER`] after it; no disk holds up the watching.
@@ -40,6 +41,7 @@ use crate::reading;
 use crate::selection::{Recycling, Selection};
 use crate::session::Session;
 use crate::skim::Skim;
+use crate::spans::Spans;
 use crate::sys;
 use condition::{Condition, Thing, What};
 use explain::Explain;
@@ -55,8 +57,10 @@ const PERIOD: Duration = Duration::from_millis(100);
 const AFTER: Duration = Duration::from_millis(100);
 /// Moments that wait for a recording at most; of more it is told that they are not kept.
 const WAITING: usize = 1000;
-/// A moment's files take no more than this many times the recorder's memory, if it has a page.
+/// A moment's files take no more than this many times its recording, if it has a page.
 const WITH_PAGE: u64 = 3;
+/// And what is told of it no more than this.
+const TOLD: u64 = 4096;
 
 /// What to watch for, and what to keep.
 #[derive(Debug)]
@@ -82,7 +86,7 @@ pub struct Plan {
 pub fn watch<R: Recorder + 'static>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
     let guard = SignalGuard::new()?;
     let asked = signal::user()?;
-    let mut kept = Kept::open(&plan.folder, plan.keep, plan.budget)?;
+    let kept = Kept::open(&plan.folder, plan.keep, plan.budget)?;
     let mut explain = Explain::default();
     let until = plan.duration.map(|duration| Instant::now() + duration);
     say(format_args!("watching for {}; Ctrl-C ends it", texts(&plan.conditions)));
@@ -99,13 +103,13 @@ pub fn watch<R: Recorder + 'static>(session: &mut Session<R>, plan: &Plan) -> Re
             if session.recorder()?.info()?.start != info.start {
                 break None;
             }
-            watch.turn(session, asked.swap(false, Ordering::Relaxed), &mut kept, &mut explain)?;
+            watch.turn(session, asked.swap(false, Ordering::Relaxed), &kept, &mut explain)?;
             explain.turn(&kept);
         };
         if ended.is_some() {
-            watch.last(session, &mut kept, &mut explain)?;
+            watch.last(session, &kept, &mut explain)?;
         }
-        watch.finish(&mut kept, &mut explain)?;
+        watch.finish(&kept, &mut explain)?;
         if let Some(exit) = ended {
             explain.finish(&guard, &kept);
             return Ok(exit.into());
@@ -143,11 +147,20 @@ fn ready<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Info> {
     Ok(info)
 }
 
-/// Bytes that a moment's files may take.
+/// Bytes that a moment's files usually take at most.
 fn bytes_at_most(info: &Info, plan: &Plan) -> u64 {
     // The names of threads and functions, and what programs recorded, beside the blocks.
     let recording = u64::from(info.blocks) * block::BYTES as u64 + (4 << 20);
-    recording * if plan.explain { WITH_PAGE } else { 1 }
+    recording * times(plan)
+}
+
+/// How many times as many as its recording.
+fn times(plan: &Plan) -> u64 {
+    if plan.explain {
+        WITH_PAGE
+    } else {
+        1
+    }
 }
 
 fn texts(conditions: &[Condition]) -> String {
@@ -162,6 +175,8 @@ struct Watch<'a, R: Recorder> {
     follow: Follow,
     skim: Skim,
     judge: Judge,
+    /// What programs record into memory of their own, if a condition is about that.
+    spans: Option<Spans>,
     pressure: Pressure,
     /// The counter from which on something counts.
     since: u64,
@@ -169,7 +184,7 @@ struct Watch<'a, R: Recorder> {
     due: Vec<Trigger>,
     readings: Readings,
     writer: Writer<Moment>,
-    told_missed: u64,
+    told_missed: (u64, u64),
 }
 
 /// What a recording is written of.
@@ -197,17 +212,18 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
             follow: Follow::default(),
             skim: Skim::new(plan.conditions.iter().flat_map(Condition::events)),
             judge: Judge::new(&plan.conditions, counts_per_ms, &vectors),
+            spans: plan.conditions.iter().any(Condition::is_of_programs).then(Spans::default),
             pressure: Pressure::new(&plan.conditions)?,
             since: sys::tsc() >> info.shift,
             due: Vec::new(),
             readings: Readings::default(),
             writer: Writer::default(),
-            told_missed: 0,
+            told_missed: (0, 0),
         })
     }
 
     /// Looks at what is new, and writes what is due.
-    fn turn(&mut self, session: &mut Session<R>, asked: bool, kept: &mut Kept, explain: &mut Explain) -> Result<()> {
+    fn turn(&mut self, session: &mut Session<R>, asked: bool, kept: &Kept, explain: &mut Explain) -> Result<()> {
         let skim = &mut self.skim;
         let end = match self.follow.turn(session.recorder()?, &self.pool, |piece| skim.read(piece)) {
             // Restarted or stopped in between; the next look at its state says which.
@@ -218,6 +234,15 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
                 return Ok(());
             }
             Ok(Some(end)) => end,
+        };
+        let (judge, shift) = (&mut self.judge, self.info.shift);
+        let read = self
+            .spans
+            .as_mut()
+            .map(|spans| spans.turn(session.recorder()?, |happened| judge.happened(&happened, shift)));
+        match read.transpose() {
+            Err(_) if session.recorder()?.info()?.start != self.info.start => return Ok(()),
+            read => read?,
         };
         self.judge.names(std::mem::take(&mut self.skim.names));
         let points = self.skim.take(end);
@@ -252,7 +277,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
     }
 
     /// Has what happened until now written, too.
-    fn last(&mut self, session: &mut Session<R>, kept: &mut Kept, explain: &mut Explain) -> Result<()> {
+    fn last(&mut self, session: &mut Session<R>, kept: &Kept, explain: &mut Explain) -> Result<()> {
         if let Some((moment, written)) = self.writer.wait() {
             self.end(moment, written, kept, explain)?;
         }
@@ -261,7 +286,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
     }
 
     /// Ends what is being written.
-    fn finish(&mut self, kept: &mut Kept, explain: &mut Explain) -> Result<()> {
+    fn finish(&mut self, kept: &Kept, explain: &mut Explain) -> Result<()> {
         self.tell_missed();
         if let Some((moment, written)) = self.writer.wait() {
             self.end(moment, written, kept, explain)?;
@@ -275,7 +300,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
     }
 
     /// Begins to write the recording of these, unless worse ones are kept.
-    fn write(&mut self, session: &mut Session<R>, due: Vec<Trigger>, kept: &mut Kept) -> Result<()> {
+    fn write(&mut self, session: &mut Session<R>, due: Vec<Trigger>, kept: &Kept) -> Result<()> {
         let worst = worst(&due, &self.plan.conditions, &self.info);
         let rank = rank(&due[worst], &self.plan.conditions, &self.info);
         let told = self.told_of(&due);
@@ -285,14 +310,15 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         if !kept.wants(rank) {
             return self.tell(&due, &told, "not kept, others were worse");
         }
-        kept.make_room_for_one(bytes_at_most(&self.info, self.plan));
         let moment = Moment { due, told, worst, rank, name, file: file.clone() };
-        self.writer.begin(session, moment, file, self.readings.all());
+        let (kept, times) = (kept.clone(), times(self.plan));
+        let room = move |bytes: u64| kept.make_room_for_one(bytes.saturating_mul(times).saturating_add(TOLD), rank);
+        self.writer.begin(session, moment, file, self.readings.all(), room);
         Ok(())
     }
 
     /// Takes note of a recording that was written, and tells of each that is in it.
-    fn end(&mut self, mut moment: Moment, written: Result<u64>, kept: &mut Kept, explain: &mut Explain) -> Result<()> {
+    fn end(&mut self, mut moment: Moment, written: Result<u64>, kept: &Kept, explain: &mut Explain) -> Result<()> {
         let Moment { due, told, worst, rank, name, file } = &mut moment;
         let mut fate = "";
         match written {
@@ -344,7 +370,8 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
     /// A trigger for programs.
     fn told(&self, trigger: &Trigger) -> Value {
         let condition = &self.plan.conditions[trigger.condition];
-        let name = trigger.pid.and_then(|pid| self.skim.thread(pid)).map(|comm| {
+        let known = |pid| self.skim.thread(pid).or_else(|| self.judge.program(pid));
+        let name = trigger.pid.and_then(known).map(|comm| {
             let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
             String::from_utf8_lossy(comm).into_owned()
         });
@@ -364,10 +391,17 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
     }
 
     fn tell_missed(&mut self) {
-        let missed = self.follow.missed - self.told_missed;
-        if missed > 0 {
-            self.told_missed = self.follow.missed;
-            say(format_args!("{missed} blocks were overwritten before they were looked at: use a larger buffer"));
+        let missed = (self.follow.missed, self.spans.as_ref().map_or(0, |spans| spans.missed));
+        let (blocks, programs) = (missed.0 - self.told_missed.0, missed.1 - self.told_missed.1);
+        self.told_missed = missed;
+        if blocks > 0 {
+            say(format_args!("{blocks} blocks were overwritten before they were looked at: use a larger buffer"));
+        }
+        if programs > 0 {
+            let times = count(programs, "time", "times");
+            say(format_args!(
+                "marks of a program were overwritten before they were looked at, {times}: use a larger --marks-memory"
+            ));
         }
     }
 }

@@ -455,6 +455,20 @@ fn the_documents_show_what_is_said_of_the_samples() {
 }
 
 #[test]
+fn machines_that_have_nothing_in_common_are_merged_and_that_is_said() {
+    let folder = folder();
+    let mut later = busy(2, 3_000, 8);
+    for moment in [&mut later.header.start, &mut later.header.stop] {
+        moment.realtime_ns += 3 * 3_600_000_000_000;
+    }
+    fs::write(folder.path().join("later.raw"), later.bytes()).unwrap();
+    let (status, _, err) = run(folder.path(), &["merge", "t.raw", "later.raw", "-o", "both.trace"]);
+    assert_eq!(status, 3, "{err}");
+    let said = "both.trace: t, later: no packets shared with the others, and not recorded at the same time\n";
+    assert!(err.contains(said), "{err}");
+}
+
+#[test]
 fn traces_of_several_machines_become_one_that_is_read_like_any() {
     let folder = folder();
     fs::write(folder.path().join("u.raw"), busy(3, 2_000, 8).bytes()).unwrap();

@@ -222,7 +222,8 @@ impl<'a> Raw<'a> {
         let lost = self.lost();
         let found = self.damage.iter().chain(decoder.streams().iter().flat_map(|s| &s.damage));
         let mut quality: Vec<String> = found.map(Damage::to_string).collect();
-        quality.extend(decoder.programs().damage().iter().map(Damage::to_string));
+        let programs = decoder.programs();
+        quality.extend(programs.faults().iter().chain(&programs.unfinished()).map(Damage::to_string));
         let gaps = if self.cut { 0 } else { decoder.counts.gaps };
         quality.extend(sentences(&Counts { gaps, ..decoder.counts }));
         quality.extend(self.notes());
@@ -270,7 +271,7 @@ impl<'a> Raw<'a> {
         cpus.filter(|name| name.second & CPU_OFFLINE != 0).map(|name| CpuId::new(name.number))
     }
 
-    /// What the recorder noted of the whole trace.
+    /// What the recorder noted of the whole trace, and what programs had no room for.
     pub fn notes(&self) -> Vec<String> {
         let of_header = || {
             let noted = notes(self.header.flags, self.header.refused_names, self.header.refused_marks);
@@ -278,7 +279,8 @@ impl<'a> Raw<'a> {
             noted.into_iter().chain(unknown(self.header.unseen)).chain(cut)
         };
         let refused = self.refused.iter().map(ToString::to_string);
-        self.header_sound.then(of_header).into_iter().flatten().chain(refused).collect()
+        let losses = program::losses(&self.programs);
+        self.header_sound.then(of_header).into_iter().flatten().chain(refused).chain(losses).collect()
     }
 
     /// Counter when tracing started; if the header is damaged, when the first block did.
@@ -429,6 +431,10 @@ impl Decode for Decoding<'_, '_> {
 
     fn counts(&self) -> Counts {
         self.decoder.counts
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.decoder.programs().unfinished().iter().map(Damage::to_string).collect()
     }
 
     fn meta(&self) -> Meta {

@@ -13,6 +13,7 @@ use kutrace_tests::program::{at, honest, kernel, kernel_ring, kernel_stream, tsc
 use postprocess::event::number::{PROGRAM_ASYNC_BEGIN, PROGRAM_ASYNC_END, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE};
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events};
+use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 use postprocess::span::build;
 use proptest::prelude::*;
@@ -67,6 +68,23 @@ fn sections_of_one_program_are_one() {
     let events = source::decode(&with_sections(&kernel_stream(), lost.iter().map(|part| (1, part)))).unwrap();
     let lost: Vec<_> = events.meta.quality.iter().filter(|said| said.contains("5 marks had no room")).collect();
     assert_eq!(lost.len(), 1, "{lost:?}");
+}
+
+#[test]
+fn what_a_program_had_no_room_for_or_did_not_complete_leaves_a_trace_incomplete_and_not_damaged() {
+    let (mut full, mut killed) = (honest(), honest());
+    full.area[0] = 5;
+    killed.grant(8, tsc(60), &[word(VALUE, 1, 8) | at(60) | OPEN, 0]);
+    for file in [kernel(), kernel_stream()] {
+        for (program, said) in [(&full, "5 marks had no room"), (&killed, "1 marks were not complete when it ended")] {
+            let found = judge(&with(&file, std::slice::from_ref(program))).unwrap();
+            let text: Vec<_> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(verdict(&found), Verdict::Incomplete, "{text:#?}");
+            let is_said = |text: &String| text.starts_with("warn  ") && text.contains(said);
+            assert!(text.iter().any(is_said), "{text:#?}");
+        }
+        assert_eq!(verdict(&judge(&with(&file, &[honest()])).unwrap()), Verdict::Pass);
+    }
 }
 
 #[test]

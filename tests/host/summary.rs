@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, TRAP, TRAP_RETURN};
+use kutrace_format::abi::programs::{word, ASYNC_BEGIN, ASYNC_END, BEGIN, END};
 use kutrace_tests::number::on_cpu;
+use kutrace_tests::program::{at, kernel, tsc, with, Program};
 use kutrace_tests::repeat::Recorded;
 use kutrace_tests::{busy, TraceBuilder};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
@@ -51,6 +53,39 @@ fn its_json_is_as_its_schema_says_and_counts_what_is_cut() {
         assert_eq!(calls["first"][0]["total"], summary.calls[0].total.0);
     }
     assert!(wrong(&schema, &serde_json::json!({ "events": "many", "more": 1 })).len() > 5);
+}
+
+#[test]
+fn spans_of_programs_are_added_up_by_name_without_fields() {
+    let (mut program, numbers) = Program::new(8, &["find\0spath", "find", "upload\0usize"]);
+    let [with_path, find, upload] = numbers[..] else { panic!("{numbers:?}") };
+    let text = |letter: u8| u64::from_le_bytes([1, letter, 0, 0, 0, 0, 0, 0]);
+    program.grant(
+        8,
+        tsc(20),
+        &[
+            word(BEGIN, 1, with_path) | at(30),
+            text(b'a'),
+            word(END, 0, find) | at(50),
+            word(BEGIN, 1, with_path) | at(60),
+            text(b'b'),
+            word(END, 0, find) | at(100),
+            word(ASYNC_BEGIN, 2, upload) | at(110),
+            7,
+            4096,
+            word(ASYNC_END, 1, upload) | at(140),
+            7,
+        ],
+    );
+    let summary = summary_of_raw(&with(&kernel(), &[program]), 3).unwrap();
+    let spans: Vec<_> = summary.spans.iter().map(|s| (&*s.name, s.count, s.total.0, s.longest.0)).collect();
+    assert_eq!(spans, [("find", 2, 60, 40), ("upload", 1, 30, 30)]);
+    let text = summary.text(1, By::Program);
+    assert!(text.contains("SPAN, and whose was longest\n") && text.contains("1 more\n"), "{text}");
+    let schema: serde_json::Value = serde_json::from_str(include_str!("../../docs/summary.schema.json")).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&summary.json(1).unwrap()).unwrap();
+    assert_eq!(wrong(&schema, &value), [""; 0]);
+    assert_eq!((&value["spans"]["first"][0]["name"], &value["spans"]["left_out"]), (&"find".into(), &1.into()));
 }
 
 /// Thread 100 waits in futex, is woken by 200 on CPU 1, and gets CPU 0 when 300 leaves it.

@@ -8,6 +8,7 @@
 // fork N       N children, each with one mark
 // threads N    N threads, one after the other, each with one mark
 // crowd N M    M times N threads at a time, each with one mark
+// throng N M   N threads that all live until each has made M marks; prints how many were recorded
 // flood N      two threads, each with N marks by system call; prints how many were taken
 // turns N      two processes that take turns, each with N marks by system call; prints how many were taken
 // typed        an event with each type of field, a part with fields, one that another thread ends, a line of a log
@@ -107,6 +108,36 @@ static void *mark(void *argument) {
     long *recorded = argument;
     *recorded += KUTRACE_MARK("thread");
     return NULL;
+}
+
+static pthread_barrier_t all_have_marked;
+
+static void *mark_often(void *argument) {
+    long *marks = argument, recorded = 0;
+    for (long i = 0; i < *marks; i++)
+        recorded += KUTRACE_MARK("throng");
+    *marks = recorded;
+    pthread_barrier_wait(&all_have_marked);
+    return NULL;
+}
+
+static long throng(long n, long marks) {
+    pthread_t *threads = calloc((size_t)n, sizeof(*threads));
+    long *counts = calloc((size_t)n, sizeof(*counts)), recorded = 0;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    pthread_barrier_init(&all_have_marked, NULL, (unsigned)n);
+    for (long i = 0; i < n; i++) {
+        counts[i] = marks;
+        if (pthread_create(&threads[i], &small, mark_often, &counts[i]))
+            exit(3);
+    }
+    for (long i = 0; i < n; i++) {
+        pthread_join(threads[i], NULL);
+        recorded += counts[i];
+    }
+    return recorded;
 }
 
 static void *flood(void *marks) {
@@ -281,6 +312,8 @@ int main(int argc, char **argv) {
         printf("%ld\n", recorded + n);
     } else if (!strcmp(what, "turns")) {
         printf("%ld\n", turns(n));
+    } else if (!strcmp(what, "throng")) {
+        printf("%ld\n", throng(n, argc > 3 ? atol(argv[3]) : 1));
     } else if (!strcmp(what, "typed")) {
         typed();
     } else if (!strcmp(what, "crowd")) {

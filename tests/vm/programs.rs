@@ -10,7 +10,7 @@ use std::process::Command;
 use kutrace_tests::musl;
 use kutrace_tests::skip::skip;
 use postprocess::event::number::{
-    MARK_D, PROGRAM_ASYNC_BEGIN, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, SYSCALL, SYSCALL_RETURN,
+    MARK_A, MARK_D, PROGRAM_ASYNC_BEGIN, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, SYSCALL, SYSCALL_RETURN,
 };
 use postprocess::event::Event;
 use postprocess::id::Pid;
@@ -375,6 +375,8 @@ fn threads_that_come_and_go_share_what_one_of_them_needs() {
                 echo crowd=$(./programs crowd 200 10)'
             kutrace_control record -b 64M --marks-memory 16M,64M -o $SHARE/crowd.raw -- sh -c '
                 echo at_once=$(./programs crowd 1000 2)'
+            kutrace_control record -b 64M --marks-memory 16M,64M -o $SHARE/throng.raw -- sh -c '
+                echo throng=$(./programs throng 4200 20)' || [ $? = 3 ]
             kutrace_control gowrap
             echo wrapped=$(./programs threads 2000)
             ./programs calls 400000
@@ -384,6 +386,14 @@ fn threads_that_come_and_go_share_what_one_of_them_needs() {
     assert_eq!((run.number("threads"), run.number("crowd"), run.number("wrapped")), (THREADS, 2000, 2000));
     assert_eq!(run.number("at_once"), 2000);
     assert_eq!(marks(&Recording::read_whole(&run.file("crowd.raw")), "thread").count(), 2000);
+    // What the last of a throng say is lost and counted, and costs nobody else anything.
+    let trace = Recording::read(&run.file("throng.raw"));
+    let (recorded, quality) = (run.number("throng"), &trace.events.meta.quality);
+    let lost = quality.iter().find_map(|said| said.split_once(" (programs): ")?.1.split_once(" marks had no room"));
+    assert_eq!(recorded + lost.unwrap().0.parse::<u64>().unwrap(), 4200 * 20, "{quality:?}");
+    assert_eq!(marks(&trace, "throng").count() as u64, recorded);
+    assert!(recorded >= 4000 * 20, "{recorded}");
+    assert_eq!((trace.events.meta.lost, trace.of(MARK_A).count(), quality.len()), (0, 0, 1), "{quality:?}");
     let trace = Recording::read_whole(&run.file("t.raw"));
     let threads: Vec<_> = marks(&trace, "thread").map(|e| e.pid).collect();
     assert_eq!(threads.len() as u64, THREADS + 2000);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What takes its time, and what does not. `slow fast` does everything ten times, quickly; `slow slow` once, slowly: it
-// sleeps in a call, passes two marks, works on an RPC, computes, and asks for the moment to be kept.
+// sleeps in a call, passes two marks by system call and two without, is in a span and in an async one, works on an RPC,
+// computes, and asks for the moment to be kept.
 
 #include <kutrace.h>
 #include <sched.h>
@@ -24,9 +25,14 @@ static void compute(long ms) {
 
 static void work(long ms) {
     nap(ms);
+    KUTRACE_SCOPE("a slow thing");
+    KUTRACE_ASYNC_BEGIN("an upload\0usize", 7, NULL);
+    KUTRACE_MARK("before the nap");
     kutrace_mark_a("begin");
     nap(ms);
     kutrace_mark_b("end");
+    KUTRACE_MARK("after the nap");
+    KUTRACE_ASYNC_END("an upload", 7);
     kutrace_rpc_request("get", 79, 0);
     nap(ms);
     kutrace_rpc_response("get", 79, 0);

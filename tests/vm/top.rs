@@ -45,17 +45,19 @@ fn each_second_is_what_a_snapshot_has_of_it() {
         kutrace_control top --count 1 2>$SHARE/refused && exit 1
         kutrace_control gowrap
         (while :; do dd if=/dev/zero of=/dev/null bs=1 count=300 2>/dev/null; sleep 0.01; done) & load=$!
+        export LD_LIBRARY_PATH=$(dirname $(command -v kutrace_control))
+        (while :; do $BIN/programs calls 10 >/dev/null; sleep 0.01; done) & marks=$!
         sleep 1
         kutrace_control top --json --count 3 --top 100000 >$SHARE/lines
         kutrace_control snapshot $SHARE/t.raw
         kutrace_control top --count 1 --top 3 >$SHARE/text
-        kill $load
+        kill $load $marks
         "#,
     );
     let refused = fs::read_to_string(run.file("refused")).unwrap();
     assert!(refused.contains("no trace is running") && refused.contains("hint:"), "{refused}");
     let text = fs::read_to_string(run.file("text")).unwrap();
-    assert!(text.contains("PROGRAM") && text.contains("dd"), "{text}");
+    assert!(text.contains("PROGRAM") && text.contains("dd") && text.contains("SPAN"), "{text}");
     let trace = Recording::read(&run.file("t.raw"));
     let lines = fs::read_to_string(run.file("lines")).unwrap();
     assert_eq!(lines.lines().count(), 3);
@@ -75,6 +77,13 @@ fn each_second_is_what_a_snapshot_has_of_it() {
         for name in most.keys().chain(told.keys()) {
             let of = |counts: &BTreeMap<String, u64>| counts.get(name).copied().unwrap_or_default();
             assert!((of(&least)..=of(&most)).contains(&of(&told)), "{name}: {} of {least:?}", of(&told));
+        }
+        // Spans of programs, by name: each of those programs is in two, one in the other.
+        let spans = second["spans"]["first"].as_array().unwrap();
+        for name in ["all", "loop"] {
+            let span = spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{spans:?}"));
+            assert!(span["count"].as_u64().unwrap() > 0 && time(&span["longest"]) > Time::ZERO, "{span}");
+            assert!(span["thread"].as_str().unwrap().starts_with("programs."), "{span}");
         }
         for cpu in second["cpus"].as_array().unwrap() {
             let number = cpu["cpu"].as_u64().unwrap() as u32;

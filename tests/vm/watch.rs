@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kutrace_format::x86::vector;
-use postprocess::event::number::{IRQ, SOFTIRQ, SYSCALL};
+use postprocess::event::number::{IRQ, PROGRAM_MARK, SOFTIRQ, SYSCALL};
 use postprocess::sink::verdict::{judge, verdict, Verdict};
 use serde_json::Value;
 
@@ -35,7 +35,8 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
         insmod $KUTRACE_MODULE tracemb=2
         kutrace_control gowrap
         kutrace_control watch --when 'call:clock_nanosleep > 500ms' --when 'mark:begin..end > 500ms' \
-            --when 'rpc:get > 500ms' --when 'run:hog > 50ms' --when keep --when signal \
+            --when 'span:a slow thing > 500ms' --when 'span:an upload > 500ms' \
+            --when 'mark:before the nap..after the nap > 500ms' --when 'rpc:get > 500ms' --when 'run:hog > 50ms' --when keep --when signal \
             -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
         sleep 1
@@ -59,7 +60,15 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
     let fast: usize = fs::read_to_string(run.file("fast")).unwrap().trim().parse().unwrap();
     // Only a test's own sleep may be as slow, and a hog that is none yet.
     assert!(lines[..fast].iter().all(|line| line["program"] != "slow"), "{lines:#?}");
-    let conditions = ["call:clock_nanosleep > 500ms", "mark:begin..end > 500ms", "rpc:get > 500ms", "run:hog > 50ms"];
+    let conditions = [
+        "call:clock_nanosleep > 500ms",
+        "mark:begin..end > 500ms",
+        "mark:before the nap..after the nap > 500ms",
+        "span:a slow thing > 500ms",
+        "span:an upload > 500ms",
+        "rpc:get > 500ms",
+        "run:hog > 50ms",
+    ];
     for when in conditions {
         let found: Vec<_> = lines.iter().filter(|line| line["when"] == when && line["program"] == "hog").collect();
         // How often a run is cut short by others is not known.
@@ -253,19 +262,26 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
 
 /// A recorder that has overwritten its beginning is compared with what the kernel counted since.
 #[test]
-fn what_is_kept_of_a_recorder_that_wrapped_is_judged() {
+fn what_is_kept_of_a_recorder_that_wrapped_is_judged_and_has_no_older_marks() {
     let run = guest::succeed(
         &["--cpus", "2", "--no-load"],
-        r#"
+        &format!(
+            r#"{TAKE}
+        take programs
         insmod $KUTRACE_MODULE tracemb=4
-        stress-ng --quiet --switch 1 --timer 1 --fork 1 & load=$!
+        # Each fills the memory that a program can have, before the oldest block that there is later.
         kutrace_control gowrap
-        kutrace_control watch --bare --when signal -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
+        for n in 1 2 3; do ./programs calls 200000; done
+        lap() {{ kutrace_control status | sed -n 's/.*(lap \([0-9]*\)).*/\1/p' | grep . || echo 1; }}
+        before=$(lap)
+        stress-ng --quiet --switch 1 --timer 1 --fork 1 & load=$!
+        kutrace_control watch --bare --when signal --budget 10M -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
-        until kutrace_control status | grep -q '(lap'; do sleep 0.5; done
+        until [ $(lap) -gt $((before + 1)) ]; do sleep 0.5; done
         sleep 1
         kill -USR1 $watch
         until grep -q signal $SHARE/lines; do sleep 0.1; done
+        ./programs calls 1
         # Without the readings of `watch`, nothing can be said of the same recorder.
         kutrace_control snapshot /tmp/alone.trace
         kill -INT $watch
@@ -274,8 +290,17 @@ fn what_is_kept_of_a_recorder_that_wrapped_is_judged() {
         wait $load || true
         checktrace /tmp/alone.trace | sed 's/^/alone /'
         checktrace $SHARE/kept/*.trace
-        cat $SHARE/told"#,
+        cp /tmp/alone.trace $SHARE
+        cat $SHARE/told"#
+        ),
     );
+    // The blocks, names, and what programs recorded since: 12 MB of marks are older.
+    for file in [file(&run, &lines(&run.file("lines"))[0]).unwrap(), run.file("alone.trace")] {
+        let bytes = fs::metadata(&file).unwrap().len();
+        assert!(bytes < 6 << 20, "{}: {bytes} bytes", file.display());
+    }
+    let marks = Recording::read(&run.file("alone.trace"));
+    assert!(marks.of(PROGRAM_MARK).map(|e| marks.event_name(e)).eq(["before", "after"]));
     let path = file(&run, &lines(&run.file("lines"))[0]).unwrap();
     let trace = Recording::read_whole_alone(&path);
     assert_eq!(trace.events.meta.flags & 0x40, 0x40, "it did not wrap");

@@ -85,6 +85,19 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// How many bytes of a grant, granted at `tsc`, come before the first entry from the TSC `from` on, and the time of the
+    /// last entry in these.
+    pub fn before(words: &'a [u8], tsc: u64, from: u64) -> (usize, u64) {
+        let mut entries = Entries::new(words, tsc);
+        loop {
+            let Entries { rest, last, .. } = entries;
+            let is_from_then = entries.step().is_some_and(|entry| entry.tsc >= from);
+            if is_from_then || rest.is_empty() {
+                return (words.len() - rest.len(), last);
+            }
+        }
+    }
+
     /// Reads a word with its payload, which may be no entry.
     fn step(&mut self) -> Option<Entry<'a>> {
         let Some(word) = self.take(1).map(number) else {

@@ -31,12 +31,11 @@ use crate::sys;
 const GRANT_BYTES: u32 = 64 * 1024;
 /// Threads that can record at a time.
 const STREAMS: usize = 4096;
-/// How many of the streams that were given out a new thread looks at, for one whose thread is gone.
+/// How many of the streams that were given out a thread without one looks at, for one whose thread is gone.
 const LOOKS: u32 = 16;
 /// [`Stream::grants`]: there is no more in this trace.
 const FULL: u32 = u32::MAX;
-/// Bits of the TSC below those that are kept in [`Stream::grants`] while the process is above its rate: some ms, in which
-/// that may be over.
+/// Bits of the TSC below those that a [`pause`] has: some ms, in which what it waits for may be over.
 const PAUSE_SHIFT: u32 = 24;
 
 /// What a thread knows, or for the first in the arena the process.
@@ -51,7 +50,7 @@ pub struct Stream {
     deadline: AtomicU64,
     /// The number of the grant that the position is in.
     sequence: AtomicU64,
-    /// A grant that is kept for later, and its number; of the process, 1 if a thread found no stream.
+    /// A grant that is kept for later, and its number; of the process, the [`pause`] in which a thread found no stream.
     spare: AtomicU64,
     spare_sequence: AtomicU64,
     /// The attachment.
@@ -74,8 +73,15 @@ static LOOK: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
     static STREAM: Cell<*const Stream> = const { Cell::new(&raw const NONE) };
-    /// The trace in which there was no stream for this thread.
-    static REFUSED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Why a thread cannot record into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Without {
+    /// The recorder gives the process no area: a mark is a system call.
+    Area,
+    /// More threads of the process live than there are streams: what it records is lost.
+    Stream,
 }
 
 impl Stream {
@@ -139,29 +145,36 @@ pub fn stream() -> &'static Stream {
     unsafe { &*STREAM.get() }
 }
 
-/// This thread's stream, made ready for a trace; `None` where the recorder gives no area.
+/// This thread's stream, made ready for a trace. Of a thread for which there is none a lost entry is counted.
+///
+/// # Errors
+/// Why it cannot record.
 #[cold]
-pub fn prepare(trace: u32) -> Option<&'static Stream> {
-    let process = arena()?;
+pub fn prepare(trace: u32) -> Result<&'static Stream, Without> {
+    let process = arena().ok_or(Without::Area)?;
     if process.tid.load(Ordering::Relaxed) == trace {
-        return None;
+        return Err(Without::Area);
     }
     let mut first = None;
     if process.trace.load(Ordering::Acquire) != trace {
         let Ok(granted) = attach(process, trace) else {
             process.tid.store(trace, Ordering::Relaxed);
-            return None;
+            return Err(Without::Area);
         };
         first = granted;
     }
-    let mine = own_stream(trace)?;
+    let mine = own_stream(process, trace, pause(sys::tsc())).inspect_err(|without| {
+        if *without == Without::Stream {
+            process.lose();
+        }
+    })?;
     if mine.trace.load(Ordering::Acquire) != trace {
         mine.begin(process, trace);
     }
     if let Some(granted) = first {
         mine.begin_in(granted);
     }
-    Some(mine)
+    Ok(mine)
 }
 
 /// Asks the recorder for an area, and for a first part of it for this thread, if it gets that. Threads that do so at a time
@@ -200,39 +213,42 @@ fn arena() -> Option<&'static Stream> {
     Some(unsafe { &*first })
 }
 
-/// A stream that has this thread's id: its own, that of a thread which is gone, or one that nobody had.
-fn own_stream(trace: u32) -> Option<&'static Stream> {
+/// A stream that has this thread's id: its own, that of a thread which is gone, or one that nobody had. Where all are of
+/// living threads, one thread of the process looks for another in each pause, at some of them: however many threads have
+/// none, and however much they record, that costs no more.
+fn own_stream(process: &'static Stream, trace: u32, now: u32) -> Result<&'static Stream, Without> {
     let mine = stream();
     if ptr::eq(mine, &NONE) {
-        if is_refused(trace) {
-            return None;
+        if process.spare.load(Ordering::Relaxed) == u64::from(now) {
+            return Err(Without::Stream);
         }
-        let other = take_stream(sys::thread(), trace)?;
-        STREAM.set(other);
-        return Some(other);
+        if !process.is_ours() {
+            return Err(Without::Area);
+        }
+        let Some(found) = take_stream(process, sys::thread(), trace) else {
+            process.spare.store(now.into(), Ordering::Relaxed);
+            return Err(Without::Stream);
+        };
+        STREAM.set(found);
+        return Ok(found);
     }
     // In the child of a fork it is cleared, and no other thread has it. After vfork it is the parent's, and stays that.
     // Otherwise no call is made: where a thread's memory is full, it comes here with every mark.
     if mine.tid.load(Ordering::Relaxed) == 0 {
         mine.tid.store(sys::thread(), Ordering::Relaxed);
     }
-    Some(mine)
+    Ok(mine)
 }
 
-fn take_stream(tid: u32, trace: u32) -> Option<&'static Stream> {
-    let process = arena()?;
-    if !process.is_ours() {
-        return None;
-    }
+fn take_stream(process: &'static Stream, tid: u32, trace: u32) -> Option<&'static Stream> {
     let first = ptr::from_ref(process);
     // SAFETY: the arena has that many, all zero or in use.
     let at = |n: usize| unsafe { &*first.add(n) };
-    let inherit = |stream: &&'static Stream| stream.inherit(tid, trace);
     let given = (GIVEN.load(Ordering::Relaxed) as usize).min(STREAMS) - 1;
     if given > 0 {
         let look = LOOK.fetch_add(LOOKS, Ordering::Relaxed) as usize;
-        let some = (0..given.min(LOOKS as usize)).map(|n| at(1 + (look + n) % given));
-        if let Some(stream) = some.into_iter().find(inherit) {
+        let mut some = (0..given.min(LOOKS as usize)).map(|n| at(1 + (look + n) % given));
+        if let Some(stream) = some.find(|stream| stream.inherit(tid, trace)) {
             // The next thread finds this one again, if it has gone by then.
             LOOK.fetch_sub(LOOKS, Ordering::Relaxed);
             return Some(stream);
@@ -245,18 +261,7 @@ fn take_stream(tid: u32, trace: u32) -> Option<&'static Stream> {
             return Some(at(fresh));
         }
     }
-    let found = (1..STREAMS).map(at).find(inherit);
-    if found.is_none() {
-        REFUSED.set(trace);
-        process.spare.store(1, Ordering::Relaxed);
-    }
-    found
-}
-
-/// Whether all streams were found to be of other threads in this trace: whoever looks at them does so once. The child of a
-/// fork has none of those threads, nor the note.
-fn is_refused(trace: u32) -> bool {
-    REFUSED.get() == trace && arena().is_some_and(|process| process.spare.load(Ordering::Relaxed) != 0)
+    None
 }
 
 impl Stream {
@@ -344,7 +349,8 @@ fn names_left(seen: u64) -> Option<(u32, u32)> {
     (at >= NAMES_AT && at % 8 == 0 && at <= end && u64::from(end) <= AREA_BYTES).then_some((at, end))
 }
 
-/// That more is not asked for at this time: [`Stream::grants`] of a thread whose process was above its rate then.
+/// A time in which nothing more is asked for: [`Stream::grants`] of a thread whose process is above its rate, and
+/// [`Stream::spare`] of a process of which more threads live than there are streams. Never 0.
 fn pause(tsc: u64) -> u32 {
     1 << 31 | (tsc >> PAUSE_SHIFT) as u32 & (u32::MAX >> 2)
 }
@@ -486,19 +492,24 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_finds_no_stream_looks_once_in_a_trace() {
+    fn threads_without_a_stream_look_at_some_of_them_once_in_a_pause_whichever_they_are() {
         let process = fill();
-        let asks = |trace: u32| {
+        let asks = |now: u32| {
             let before = sys::ASKED.get();
-            assert!(own_stream(trace).is_none());
+            assert_eq!(own_stream(process, 7, now).err(), Some(Without::Stream));
             sys::ASKED.get() - before
         };
-        assert!(asks(7) >= STREAMS as u32 - 1);
-        assert_eq!([asks(7), asks(7)], [0, 0]);
-        assert!(asks(8) >= STREAMS as u32 - 1);
+        assert_eq!([1, 1, 2, 2].map(|n| asks(pause(n << PAUSE_SHIFT))), [LOOKS, 0, LOOKS, 0]);
+        let other = std::thread::scope(|scope| scope.spawn(|| asks(pause(2 << PAUSE_SHIFT))).join().unwrap());
+        assert_eq!(other, 0);
         // As in the child of a fork, where nothing is known.
         process.spare.store(0, Ordering::Relaxed);
-        assert!(asks(8) > 0);
-        assert_eq!(asks(8), 0);
+        assert_eq!(asks(pause(2 << PAUSE_SHIFT)), LOOKS);
+        // A thread that is gone leaves its stream to one that finds it.
+        let look = 1 + LOOK.load(Ordering::Relaxed) as usize % (STREAMS - 1);
+        // SAFETY: as above.
+        let gone = unsafe { &*ptr::from_ref(process).add(look) };
+        gone.tid.store(i32::MAX as u32, Ordering::Relaxed);
+        assert!(own_stream(process, 7, pause(3 << PAUSE_SHIFT)).is_ok_and(|mine| ptr::eq(mine, gone)));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kutrace_format::abi::programs::{word, ASYNC_BEGIN, ASYNC_END, BEGIN, END, MARK, NAME_MAX, PAYLOAD_MAX, VALUE};
 
-use crate::area::{self, Stream};
+use crate::area::{self, Stream, Without};
 use crate::event::MARK_A;
 use crate::fields::Fields;
 use crate::stream::{record, record_slowly};
@@ -167,7 +167,11 @@ impl Site {
 
     /// Records in this thread's memory: whether there was room, or `None` where it gets none.
     fn put_with_memory(&self, trace: u32, kind: u32, payload: &[u64]) -> Option<bool> {
-        let stream: &'static Stream = area::prepare(trace)?;
+        let stream: &'static Stream = match area::prepare(trace) {
+            Ok(stream) => stream,
+            Err(Without::Stream) => return Some(false),
+            Err(Without::Area) => return None,
+        };
         let serial = stream.serial(trace)?;
         let known = self.id.load(Ordering::Relaxed);
         let number = if known as u32 == serial {

@@ -82,9 +82,9 @@ const STATUS: &CStr = c"/proc/thread-self/status";
 const FILTERED: &[u8] = b"\nSeccomp:\t2";
 
 /// Whether a filter decides which system calls the calling thread may make. It is read, as a filter may not allow to ask by
-/// `prctl`; where it cannot be read, nobody knows, and it is taken to have none.
+/// `prctl`; where it cannot be read, a filter may be why, so it is taken to have one.
 pub fn is_filtered() -> bool {
-    let Ok(status) = open(STATUS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else { return false };
+    let Ok(status) = open(STATUS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else { return true };
     let (mut text, mut found) = ([0; 512], 0);
     while let Ok(bytes @ 1..) = read(&status, &mut text) {
         for byte in &text[..bytes] {

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A service that the kernel kills as soon as it makes system call 1023, or asks by prctl whether that is so. It sees no
-// /dev/kutrace_programs, and by its argument no page of the recorder's. Prints what is answered.
+// /dev/kutrace_programs, and by its argument no page of the recorder's; if that is "blind" it can open no file either, as
+// those that OpenSSH has before it knows its user. Prints what is answered.
 
+#include <errno.h>
 #include <kutrace.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-static int seal(void) {
+static int seal(int is_blind) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1023, 1, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, is_blind ? SYS_openat : 1023, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, is_blind ? SYS_open : 1023, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
@@ -24,18 +30,18 @@ static int seal(void) {
 }
 
 int main(int argc, char **argv) {
-    (void)argv;
+    int is_blind = argc > 1 && !strcmp(argv[1], "blind");
     // One that asks before it is sealed must not remember the answer as one for all time.
-    if (argc > 1)
+    if (argc > 1 && !is_blind)
         kutrace_test();
-    if (seal())
+    if (seal(is_blind))
         return 2;
     KUTRACE_SCOPE("sealed");
     long marks = KUTRACE_MARK("mark") + kutrace_mark_a("a") + kutrace_mark_d(1);
     kutrace_span span = kutrace_span_begin("span");
     kutrace_span_end(span);
     printf("%ld %d\n", marks, kutrace_is_on());
-    if (argc == 1)
+    if (argc == 1 || is_blind)
         printf("%ld %ld\n", kutrace_test(), kutrace_version());
     return 0;
 }

@@ -277,7 +277,7 @@ fn a_snapshot_has_what_the_kernel_counted_first_and_last_in_a_section_of_a_size_
     let mut session = session(0);
     session.go(Mode(WRAP)).unwrap();
     let later = [Arc::new(reading::now())];
-    assert_eq!(session.snapshot_since(&file(&path), &later).unwrap(), (Exit::Done, 0));
+    assert_eq!(session.snapshot_since(&file(&path), &later, |_| Ok(())).unwrap(), (Exit::Done, 0));
     let bytes = fs::read(&path).unwrap();
     let layout = postprocess::raw::file::split(&bytes).unwrap();
     assert_eq!(layout.damage, []);

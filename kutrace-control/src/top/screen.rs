@@ -19,9 +19,9 @@ use super::Picture;
 /// CPUs that have lines of their own, where lists are shown.
 const CPUS: usize = 8;
 /// The lists, by the keys from 1 on.
-const LISTS: usize = 6;
+const LISTS: usize = 7;
 /// What is said of keys.
-const KEYS: &str = "q quit  m second/minute  t time  c count  l longest  n name  1-6 one list  0 all  space hold";
+const KEYS: &str = "q quit  m second/minute  t time  c count  l longest  n name  1-7 one list  0 all  space hold";
 
 /// What the rows of a list are ordered by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -307,6 +307,10 @@ fn lists(shown: &Summary, other: &Summary, minute: bool) -> [List; LISTS] {
             rows: shown.waits.iter().map(wait).collect(),
         },
         latency(shown),
+        List {
+            title: heads(&["total", "count", "average", "longest"], "7 SPAN, and whose was longest"),
+            rows: shown.spans.iter().map(wait).collect(),
+        },
     ]
 }
 

@@ -24,6 +24,8 @@ use postprocess::time::Time;
 use crate::names::machine;
 use crate::skim::Skim;
 
+/// Names of spans that are told of a second, at most.
+const SPANS: usize = 1 << 14;
 /// Waits for a CPU that are told in full.
 const WORST: usize = 5;
 /// Leading bits that are kept of durations in a distribution: they are told with an error of 0.4 % at most.
@@ -124,12 +126,26 @@ pub struct Waited {
     pub cpu: u32,
 }
 
-/// Waits for one reason.
+/// Waits for one reason, or spans of one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Waits {
     count: u64,
     total: u64,
     longest: Waited,
+}
+
+impl Waits {
+    fn add(&mut self, wait: Waited) {
+        self.join(&Waits { count: 1, total: wait.dur, longest: wait });
+    }
+
+    fn join(&mut self, other: &Waits) {
+        self.count += other.count;
+        self.total += other.total;
+        if other.longest.dur > self.longest.dur {
+            self.longest = other.longest;
+        }
+    }
 }
 
 /// Waits by their length.
@@ -189,7 +205,10 @@ pub struct Window {
     pub uses: HashMap<(Level, NameId), Use>,
     /// What threads took, by pid.
     pub runs: HashMap<u32, Run>,
+    /// How often something that a program recorded was overwritten before it was read.
+    pub missed_marks: u64,
     waits: BTreeMap<u8, Waits>,
+    spans: BTreeMap<Box<[u8]>, Waits>,
     /// From wakeups to runs.
     pub woken: Spread,
     /// From the loss of a CPU to the next run.
@@ -214,11 +233,16 @@ pub struct Known<'a> {
 impl Window {
     /// Takes a wait that has ended.
     pub fn wait(&mut self, reason: Reason, wait: Waited) {
-        let waits = self.waits.entry(reason.letter()).or_default();
-        waits.count += 1;
-        waits.total += wait.dur;
-        if wait.dur > waits.longest.dur {
-            waits.longest = wait;
+        self.waits.entry(reason.letter()).or_default().add(wait);
+    }
+
+    /// Takes a span of a program that has ended.
+    pub fn span(&mut self, name: &[u8], span: Waited) {
+        let has_room = self.spans.len() < SPANS;
+        match self.spans.get_mut(name) {
+            Some(spans) => spans.add(span),
+            None if has_room => self.spans.entry(name.into()).or_default().add(span),
+            None => self.missed_marks += 1,
         }
     }
 
@@ -237,18 +261,13 @@ impl Window {
         self.events += next.events;
         self.lost += next.lost;
         self.missed += next.missed;
+        self.missed_marks += next.missed_marks;
         self.running += next.running;
         next.cpus.iter().for_each(|(cpu, part)| self.cpus.entry(*cpu).or_default().add(part));
         next.uses.iter().for_each(|(work, other)| self.uses.entry(*work).or_default().add(other));
         next.runs.iter().for_each(|(pid, run)| self.runs.entry(*pid).or_default().add(run));
-        for (reason, other) in &next.waits {
-            let waits = self.waits.entry(*reason).or_default();
-            waits.count += other.count;
-            waits.total += other.total;
-            if other.longest.dur > waits.longest.dur {
-                waits.longest = other.longest;
-            }
-        }
+        next.waits.iter().for_each(|(reason, other)| self.waits.entry(*reason).or_default().join(other));
+        next.spans.iter().for_each(|(name, other)| self.spans.entry(name.clone()).or_default().join(other));
         self.woken.join(&next.woken);
         self.preempted.join(&next.preempted);
     }
@@ -263,16 +282,23 @@ impl Window {
         if self.missed > 0 {
             meta.quality.push(format!("{} blocks were overwritten before they were read", self.missed));
         }
-        let wait = |(letter, waits): (&u8, &Waits)| Wait {
-            name: Reason::of(*letter).name().to_string(),
+        if self.missed_marks > 0 {
+            meta.quality.push("marks of programs were overwritten before they were read".to_string());
+        }
+        let wait = |name: String, waits: &Waits| Wait {
+            name,
             count: waits.count,
             total: time(waits.total),
             longest: time(waits.longest.dur),
             at: moment(waits.longest.at),
             thread: known.thread(waits.longest.pid),
         };
-        let mut waits: Vec<Wait> = self.waits.iter().map(wait).collect();
-        waits.sort_by(|a, b| b.total.cmp(&a.total).then(a.name.cmp(&b.name)));
+        let reason = |letter: u8| Reason::of(letter).name().to_string();
+        let mut waits: Vec<Wait> = self.waits.iter().map(|(letter, waits)| wait(reason(*letter), waits)).collect();
+        let mut spans: Vec<Wait> = self.spans.iter().map(|(name, spans)| wait(clean(name), spans)).collect();
+        for list in [&mut waits, &mut spans] {
+            list.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
+        }
         Summary {
             meta,
             extent: (moment(self.from), moment(self.to)),
@@ -284,6 +310,7 @@ impl Window {
             interrupts: self.sums(known, &[Level::Irq, Level::Softirq], time),
             faults: self.sums(known, &[Level::Trap], time),
             waits,
+            spans,
             woken: self.latency(&self.woken, known),
             preempted: self.latency(&self.preempted, known),
             running: self.running,

@@ -50,8 +50,10 @@ pub enum What {
 pub enum Thing {
     /// An RPC of this method, from its request to its response.
     Rpc(String),
-    /// From a thread's mark to another: their labels in base 40.
-    Mark(u32, u32),
+    /// From a thread's mark to another.
+    Mark(String, String),
+    /// A span that a program records without a system call, also an async one.
+    Span(String),
     /// A system call: the events that it can be.
     Call(Vec<u16>),
     /// A thread that could run has no CPU.
@@ -67,7 +69,8 @@ pub enum Thing {
 /// Their kinds of pressure.
 const RESOURCES: [&str; 4] = ["cpu", "io", "irq", "memory"];
 /// What a condition can be.
-const EXPECTED: &str = "expected rpc:METHOD, mark:A..B, call:NAME, wait_cpu, softirq, irq:NAME or run:PROGRAM with \
+const EXPECTED: &str =
+    "expected span:NAME, rpc:METHOD, mark:A..B, call:NAME, wait_cpu, softirq, irq:NAME or run:PROGRAM with \
                         `> TIME` after it, `psi:cpu some 10%`, signal or keep";
 
 impl FromStr for Condition {
@@ -88,6 +91,11 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
+    /// Whether it is about what programs record into memory of their own.
+    pub fn is_of_programs(&self) -> bool {
+        matches!(self.what, What::Longer(Thing::Span(_) | Thing::Mark(..), _))
+    }
+
     /// The numbers of the events that tell whether it holds, beside switches and ends of threads.
     pub fn events(&self) -> Vec<RangeInclusive<u16>> {
         match &self.what {
@@ -104,7 +112,7 @@ impl Condition {
             What::Longer(Thing::Softirq(_), _) => vec![SOFTIRQ..=SOFTIRQ_LAST, SOFTIRQ_RETURN..=SOFTIRQ_RETURN_LAST],
             What::Longer(Thing::Irq(_), _) => vec![IRQ..=IRQ_LAST, IRQ_RETURN..=IRQ_RETURN_LAST],
             What::Keep => vec![MARK_C..=MARK_C, RESOURCE..=RESOURCE],
-            What::Longer(Thing::Run(_), _) | What::Pressure { .. } | What::Signal => Vec::new(),
+            What::Longer(Thing::Run(_) | Thing::Span(_), _) | What::Pressure { .. } | What::Signal => Vec::new(),
         }
     }
 }
@@ -134,6 +142,7 @@ fn thing(text: &str) -> Result<Thing, String> {
         ("rpc", _) => named(Thing::Rpc),
         ("irq", _) => named(Thing::Irq),
         ("run", _) => named(Thing::Run),
+        ("span", _) => named(Thing::Span),
         ("wait_cpu", "") => Ok(Thing::WaitCpu),
         ("softirq", "") => Ok(Thing::Softirq(None)),
         ("softirq", name) => {
@@ -143,8 +152,9 @@ fn thing(text: &str) -> Result<Thing, String> {
             Ok(Thing::Softirq(Some(number as u8)))
         }
         ("mark", _) => {
-            let (from, to) = name.split_once("..").ok_or("mark: needs two labels with .. between them")?;
-            Ok(Thing::Mark(label(from)?, label(to)?))
+            let both = name.split_once("..").filter(|(from, to)| !from.is_empty() && !to.is_empty());
+            let (from, to) = both.ok_or("mark: needs two names with .. between them")?;
+            Ok(Thing::Mark(from.to_string(), to.to_string()))
         }
         ("call", "") => Err("call: needs a name".to_string()),
         ("call", name) => {
@@ -162,12 +172,11 @@ fn thing(text: &str) -> Result<Thing, String> {
     }
 }
 
-/// The value of a label.
-fn label(text: &str) -> Result<u32, String> {
+/// The value of a name as the label of a mark by system call, if it can be one: up to six of a-z 0-9 - . /
+pub fn label(text: &str) -> Option<u32> {
     let digits: Option<Vec<u32>> = text.bytes().map(base40::digit).collect();
-    let digits = digits.filter(|digits| (1..=base40::LENGTH).contains(&digits.len()));
-    let digits = digits.ok_or_else(|| format!("'{text}' is not a label of up to six of a-z 0-9 - . /"))?;
-    Ok(base40::value(digits.into_iter()))
+    let digits = digits.filter(|digits| (1..=base40::LENGTH).contains(&digits.len()))?;
+    Some(base40::value(digits.into_iter()))
 }
 
 fn psi(text: &str) -> Result<What, String> {
@@ -206,8 +215,13 @@ mod tests {
         assert_eq!(of("rpc:get > 20ms"), Ok(What::Longer(Thing::Rpc("get".into()), 20_000_000)));
         assert_eq!(of("softirq > 2ms"), Ok(What::Longer(Thing::Softirq(None), 2_000_000)));
         assert_eq!(of("softirq:rx > 2ms"), Ok(What::Longer(Thing::Softirq(Some(3)), 2_000_000)));
+        assert_eq!(of("mark:q../q > 1ms"), Ok(What::Longer(Thing::Mark("q".into(), "/q".into()), 1_000_000)));
+        assert_eq!(of("span:find it > 1ms"), Ok(What::Longer(Thing::Span("find it".into()), 1_000_000)));
         let value = |text: &str| base40::value(text.bytes().filter_map(base40::digit));
-        assert_eq!(of("mark:q../q > 1ms"), Ok(What::Longer(Thing::Mark(value("q"), value("/q")), 1_000_000)));
+        assert_eq!(
+            ["q", "/hello", "seven77", "a b", ""].map(label),
+            [Some(value("q")), Some(value("/hello")), None, None, None]
+        );
         let pressure = What::Pressure { resource: "cpu".into(), full: false, percent: 10.0 };
         assert_eq!(of("psi:cpu some 10%"), Ok(pressure.clone()));
         assert_eq!(of("psi:cpu some > 10%"), Ok(pressure));
@@ -224,8 +238,9 @@ mod tests {
             ("call:fsync > soon", "'soon' is not a time such as 5ms"),
             ("call:fsink > 5ms", "no system call is called fsink"),
             ("rpc: > 5ms", "rpc: needs a name"),
-            ("mark:a > 5ms", "mark: needs two labels with .. between them"),
-            ("mark:a..seven77 > 5ms", "'seven77' is not a label of up to six of a-z 0-9 - . /"),
+            ("mark:a > 5ms", "mark: needs two names with .. between them"),
+            ("mark:..b > 5ms", "mark: needs two names with .. between them"),
+            ("span: > 5ms", "span: needs a name"),
             ("psi:gpu some 10%", "the kernel knows no pressure of 'gpu', only of cpu, io, irq, memory"),
             ("psi:cpu 10%", "expected a resource, some or full, and a percentage, as in psi:cpu some 10%"),
             ("softirq:nothing > 1ms", "no softirq is called nothing"),

@@ -115,6 +115,7 @@ fn why(condition: &Condition) -> Vec<String> {
     let asked = match &condition.what {
         What::Longer(Thing::Rpc(method), _) => Some(format!("--rpc={method}")),
         What::Longer(Thing::Call(_), _) => Some(format!("--call={}", name())),
+        What::Longer(Thing::Span(name), _) => Some(format!("--mark={name}")),
         What::Longer(Thing::Mark(..), _) => match name().split_once("..") {
             Some((label, end)) if end.strip_prefix('/') == Some(label) => Some(format!("--mark={label}")),
             _ => None,
@@ -135,6 +136,7 @@ mod tests {
             ("rpc:get > 1ms", vec!["why", "--rpc=get"]),
             ("mark:q../q > 1ms", vec!["why", "--mark=q"]),
             ("mark:a..b > 1ms", vec!["summary"]),
+            ("span:find it > 1ms", vec!["why", "--mark=find it"]),
             ("wait_cpu > 1ms", vec!["summary"]),
             ("signal", vec!["summary"]),
         ] {

@@ -16,8 +16,9 @@ use kutrace_format::base40;
 use kutrace_format::file::NameKind;
 use postprocess::tables;
 
-use super::condition::{Condition, Thing, What};
+use super::condition::{label, Condition, Thing, What};
 use crate::skim::{Named, Point, GAP, RUNS};
+use crate::spans::{Happened, Thread, What as Happening};
 
 /// The label of the mark by which a program asks for a snapshot.
 pub const KEEP: &str = "keep";
@@ -47,6 +48,8 @@ pub struct Judge {
     conditions: Vec<Condition>,
     /// Of each condition its limit in counts.
     limits: Vec<u64>,
+    /// Of each condition about marks their labels, as far as marks by system call can have such.
+    labels: Vec<Option<(u32, u32)>>,
     /// Who runs on a CPU, since when, and whether that has been told.
     running: HashMap<u32, (u32, u64, bool)>,
     /// By thread: when it left its CPU.
@@ -57,6 +60,10 @@ pub struct Judge {
     called: HashMap<u32, (u16, u64)>,
     /// By thread and label: when it was passed.
     marked: HashMap<(u32, u32), u64>,
+    /// By thread and condition: when its first mark was passed, of those without a system call.
+    passed: HashMap<(Thread, usize), u64>,
+    /// What the programs of threads are called of which something was found there.
+    programs: HashMap<u32, [u8; 16]>,
     /// By thread and RPC.
     requested: HashMap<(u32, u32), u64>,
     /// By CPU and number.
@@ -88,14 +95,21 @@ impl Judge {
             What::Longer(_, ns) => (ns as f64 * counts_per_ms / 1e6) as u64,
             _ => u64::MAX,
         };
+        let labels = |condition: &Condition| match &condition.what {
+            What::Longer(Thing::Mark(from, to), _) => label(from).zip(label(to)),
+            _ => None,
+        };
         let mut judge = Judge {
             limits: conditions.iter().map(limit).collect(),
+            labels: conditions.iter().map(labels).collect(),
             conditions: conditions.to_vec(),
             running: HashMap::default(),
             left: HashMap::default(),
             woken: HashMap::default(),
             called: HashMap::default(),
             marked: HashMap::default(),
+            passed: HashMap::default(),
+            programs: HashMap::default(),
             requested: HashMap::default(),
             softirqs: HashMap::default(),
             irqs: HashMap::default(),
@@ -123,6 +137,44 @@ impl Judge {
                 _ => {}
             }
         }
+    }
+
+    /// Takes what a program recorded into memory of its own; a count has 2 to the power of `shift` of the TSC's.
+    pub fn happened(&mut self, happened: &Happened, shift: u32) {
+        let Happened { thread, at, .. } = *happened;
+        let (at, pid, before) = (at >> shift, Some(thread.1), self.found.len());
+        match happened.what {
+            Happening::Mark(name) => {
+                for condition in 0..self.conditions.len() {
+                    let What::Longer(Thing::Mark(from, to), _) = &self.conditions[condition].what else { continue };
+                    let (is_from, is_to) = (from.as_bytes() == name, to.as_bytes() == name);
+                    let since = if is_to { self.passed.remove(&(thread, condition)) } else { None };
+                    if let Some(since) = since {
+                        self.longer(condition, since, at, None, pid);
+                    }
+                    if is_from {
+                        put(&mut self.passed, (thread, condition), at);
+                    }
+                }
+            }
+            Happening::Span(name, since) => {
+                for condition in 0..self.conditions.len() {
+                    let What::Longer(Thing::Span(wanted), _) = &self.conditions[condition].what else { continue };
+                    if wanted.as_bytes() == name {
+                        self.longer(condition, since >> shift, at, None, pid);
+                    }
+                }
+            }
+            Happening::Missed => self.passed.retain(|((program, _), _), _| *program != thread.0),
+        }
+        if self.found.len() > before {
+            put(&mut self.programs, thread.1, happened.comm);
+        }
+    }
+
+    /// What the program of a thread is called of which something was found so.
+    pub fn program(&self, pid: u32) -> Option<[u8; 16]> {
+        self.programs.get(&pid).copied()
     }
 
     fn device(&mut self, which: u32, text: String) {
@@ -268,10 +320,10 @@ impl Judge {
             return;
         }
         for condition in 0..self.conditions.len() {
-            let What::Longer(Thing::Mark(from, to), _) = self.conditions[condition].what else { continue };
+            let Some((from, to)) = self.labels[condition] else { continue };
             if label == to {
                 if let Some(since) = self.marked.remove(&(pid, from)) {
-                    self.longer(condition, since, point, Some(pid));
+                    self.longer(condition, since, point.at, Some(point.cpu), Some(pid));
                 }
             }
             if label == from {
@@ -326,15 +378,14 @@ impl Judge {
     fn took(&mut self, is_it: impl Fn(&Thing) -> bool, since: u64, point: &Point, pid: Option<u32>) {
         for condition in 0..self.conditions.len() {
             if matches!(&self.conditions[condition].what, What::Longer(thing, _) if is_it(thing)) {
-                self.longer(condition, since, point, pid);
+                self.longer(condition, since, point.at, Some(point.cpu), pid);
             }
         }
     }
 
-    fn longer(&mut self, condition: usize, since: u64, point: &Point, pid: Option<u32>) {
-        let took = point.at.saturating_sub(since);
+    fn longer(&mut self, condition: usize, since: u64, at: u64, cpu: Option<u32>, pid: Option<u32>) {
+        let took = at.saturating_sub(since);
         if took > self.limits[condition] {
-            let (at, cpu) = (point.at, Some(point.cpu));
             self.found.push(Trigger { condition, took, at, cpu, pid: pid.filter(|pid| *pid != 0), reason: None });
         }
     }
@@ -439,6 +490,30 @@ mod tests {
         assert_eq!(judged("rpc:get > 3us", &points), [(8_000, 4_000, Some(5))]);
         assert_eq!(judged("rpc:put > 3us", &points), []);
         assert_eq!(judged("mark:q../q > 3us", &points), [(9_000, 5_000, Some(5))]);
+    }
+
+    #[test]
+    fn spans_and_marks_of_programs_are_timed() {
+        let conditions =
+            ["span:find it > 1us", "mark:a longer name..done > 1us"].map(|text| text.parse::<Condition>().unwrap());
+        let mut judge = Judge::new(&conditions, 1e6, &[]);
+        let mut happens = |program: u32, thread: u32, at: u64, what: Happening| {
+            let comm = *b"web\0\0\0\0\0\0\0\0\0\0\0\0\0";
+            judge.happened(&Happened { thread: (program, thread), comm, at: at << 4, what }, 4);
+        };
+        happens(1, 5, 3_000, Happening::Span(b"find it", 1_500 << 4));
+        happens(1, 5, 3_100, Happening::Span(b"find it", 2_500 << 4));
+        happens(1, 5, 3_200, Happening::Span(b"other", 0));
+        happens(1, 5, 4_000, Happening::Mark(b"a longer name"));
+        happens(1, 6, 4_100, Happening::Mark(b"done"));
+        happens(2, 7, 4_200, Happening::Mark(b"a longer name"));
+        happens(2, 0, 0, Happening::Missed);
+        happens(1, 5, 6_000, Happening::Mark(b"done"));
+        happens(2, 7, 9_000, Happening::Mark(b"done"));
+        let found = judge.judge(&[], 9_000, |_| None);
+        let told: Vec<_> = found.iter().map(|found| (found.condition, found.at, found.took, found.pid)).collect();
+        assert_eq!(told, [(0, 3_000, 1_500, Some(5)), (1, 6_000, 2_000, Some(5))]);
+        assert!(judge.program(5).is_some_and(|comm| comm.starts_with(b"web\0")) && judge.program(7).is_none());
     }
 
     #[test]

@@ -6,13 +6,15 @@
 //! ```
 //!
 //! Invariants: files of other names are never touched; what a run before has kept counts, also what it had not told of yet
-//! when it was killed.
+//! when it was killed; nothing makes room for what is less bad, and room is there before a recording is written, so that
+//! none is removed once it is told of but by a worse one.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use kutrace_cli::say;
 use serde_json::Value;
 
@@ -33,13 +35,13 @@ struct Moment {
     rank: Rank,
 }
 
-/// The folder.
-#[derive(Debug)]
+/// The folder; a clone is the same one.
+#[derive(Clone, Debug)]
 pub struct Kept {
     folder: PathBuf,
     keep: usize,
     budget: u64,
-    moments: Vec<Moment>,
+    moments: Arc<Mutex<Vec<Moment>>>,
 }
 
 impl Kept {
@@ -67,19 +69,35 @@ impl Kept {
         }
         let moments: Vec<_> = found.into_iter().map(|(name, rank)| Moment { name, rank }).collect();
         // Their names begin with their times, in which order they are found.
-        let mut kept = Kept { folder: folder.to_owned(), keep, budget, moments };
+        let moments = Arc::new(Mutex::new(moments));
+        let kept = Kept { folder: folder.to_owned(), keep, budget, moments };
         kept.make_room(0, kept.keep);
         Ok(kept)
     }
 
+    fn moments(&self) -> MutexGuard<'_, Vec<Moment>> {
+        self.moments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether a moment of this rank would stay.
     pub fn wants(&self, rank: Rank) -> bool {
-        self.moments.len() < self.keep || self.least().is_some_and(|least| self.moments[least].rank.0 <= rank.0)
+        let moments = self.moments();
+        moments.len() < self.keep || least(&moments).is_some_and(|least| moments[least].rank.0 <= rank.0)
     }
 
     /// Makes room for another moment of `bytes` at most.
-    pub fn make_room_for_one(&mut self, bytes: u64) {
+    ///
+    /// # Errors
+    /// If worse ones leave none; then nothing is removed.
+    pub fn make_room_for_one(&self, bytes: u64, rank: Rank) -> Result<()> {
+        ensure!(bytes <= self.budget, "its files may take {} MB, more than --budget", bytes.div_ceil(1 << 20));
+        let worse: u64 = self.moments().iter().filter(|one| one.rank.0 > rank.0).map(|one| self.size(&one.name)).sum();
+        ensure!(
+            worse.saturating_add(bytes) <= self.budget,
+            "not kept, others were worse and leave no room in --budget"
+        );
         self.make_room(bytes, self.keep.saturating_sub(1));
+        Ok(())
     }
 
     /// The name that a new moment gets, of this time and what has happened, and that of its recording.
@@ -100,35 +118,38 @@ impl Kept {
     ///
     /// # Errors
     /// If that cannot be written.
-    pub fn add(&mut self, name: &str, rank: Rank, told: &str) -> Result<()> {
+    pub fn add(&self, name: &str, rank: Rank, told: &str) -> Result<()> {
         let place = self.file(name, "json");
         fs::write(&place, told).with_context(|| place.display().to_string())?;
-        self.moments.push(Moment { name: name.to_string(), rank });
-        self.make_room(0, self.keep);
+        self.make_room(self.size(name), self.keep.saturating_sub(1));
+        self.moments().push(Moment { name: name.to_string(), rank });
         Ok(())
     }
 
     /// Whether the moment is still kept.
     pub fn has(&self, name: &str) -> bool {
-        self.moments.iter().any(|moment| moment.name == name)
+        self.moments().iter().any(|moment| moment.name == name)
     }
 
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        let files = self.moments.iter().flat_map(|moment| ENDINGS.map(|ending| self.file(&moment.name, ending)));
-        files.filter_map(|file| Some(fs::metadata(file).ok()?.len())).sum()
+        self.moments().iter().map(|moment| self.size(&moment.name)).sum()
     }
 
-    /// The one that goes first: the least, of equal ones the oldest.
-    fn least(&self) -> Option<usize> {
-        (0..self.moments.len()).min_by(|&a, &b| self.moments[a].rank.0.total_cmp(&self.moments[b].rank.0))
+    /// Bytes of a moment's files.
+    fn size(&self, name: &str) -> u64 {
+        let files = ENDINGS.map(|ending| self.file(name, ending));
+        files.iter().filter_map(|file| Some(fs::metadata(file).ok()?.len())).sum()
     }
 
     /// Removes the least until there are `most` at most and `bytes` more are within the budget.
-    fn make_room(&mut self, bytes: u64, most: usize) {
-        while self.moments.len() > most || self.bytes().saturating_add(bytes) > self.budget {
-            let Some(least) = self.least() else { break };
-            let Moment { name, .. } = self.moments.remove(least);
+    fn make_room(&self, bytes: u64, most: usize) {
+        loop {
+            let count = self.moments().len();
+            if count <= most && self.bytes().saturating_add(bytes) <= self.budget {
+                break;
+            }
+            let Some(name) = self.take_least() else { break };
             for file in ENDINGS.map(|ending| self.file(&name, ending)) {
                 match fs::remove_file(&file) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -139,6 +160,17 @@ impl Kept {
             }
         }
     }
+
+    fn take_least(&self) -> Option<String> {
+        let mut moments = self.moments();
+        let least = least(&moments)?;
+        Some(moments.remove(least).name)
+    }
+}
+
+/// The one that goes first: the least, of equal ones the oldest.
+fn least(moments: &[Moment]) -> Option<usize> {
+    (0..moments.len()).min_by(|&a, &b| moments[a].rank.0.total_cmp(&moments[b].rank.0))
 }
 
 /// How bad it was, as the file of a moment says.
@@ -163,9 +195,9 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn add(kept: &mut Kept, time: &str, rank: f64, bytes: usize) {
+    fn add(kept: &Kept, time: &str, rank: f64, bytes: usize) {
         let (name, file) = kept.name(time, "call:fsync > 50ms");
-        kept.make_room_for_one(bytes as u64);
+        kept.make_room_for_one(bytes as u64, Rank(rank)).unwrap();
         fs::write(file, vec![0; bytes]).unwrap();
         let worse = if rank.is_finite() { rank.to_string() } else { "null".to_string() };
         kept.add(&name, Rank(rank), &format!(r#"{{"worse": {worse}}}"#)).unwrap();
@@ -182,18 +214,18 @@ mod tests {
     fn the_worst_are_kept_and_of_equal_ones_the_newest_also_by_the_next_run() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("other.trace"), "").unwrap();
-        let mut kept = Kept::open(folder.path(), 3, u64::MAX).unwrap();
+        let kept = Kept::open(folder.path(), 3, u64::MAX).unwrap();
         for (time, rank) in [("1", 2.0), ("2", 5.0), ("3", f64::INFINITY)] {
             assert!(kept.wants(Rank(rank)));
-            add(&mut kept, time, rank, 10);
+            add(&kept, time, rank, 10);
         }
         assert!(!kept.wants(Rank(1.5)) && kept.wants(Rank(2.0)));
-        add(&mut kept, "4", 3.0, 10);
+        add(&kept, "4", 3.0, 10);
         assert_eq!(traces(folder.path()), ["2", "3", "4", "e"]);
-        let mut kept = Kept::open(folder.path(), 2, u64::MAX).unwrap();
+        let kept = Kept::open(folder.path(), 2, u64::MAX).unwrap();
         assert_eq!(traces(folder.path()), ["2", "3", "e"]);
-        add(&mut kept, "5", f64::INFINITY, 10);
-        add(&mut kept, "6", f64::INFINITY, 10);
+        add(&kept, "5", f64::INFINITY, 10);
+        add(&kept, "6", f64::INFINITY, 10);
         assert_eq!(traces(folder.path()), ["5", "6", "e"]);
     }
 
@@ -208,10 +240,10 @@ mod tests {
         put(&format!("{killed}.trace"));
         put("ku_20260102_030406_678_signal.trace");
         fs::write(folder.path().join("ku_20260102_030406_678_signal.json"), "{").unwrap();
-        let mut kept = Kept::open(folder.path(), 3, u64::MAX).unwrap();
+        let kept = Kept::open(folder.path(), 3, u64::MAX).unwrap();
         assert_eq!(kept.bytes(), 21);
-        add(&mut kept, "7", 1.0, 10);
-        add(&mut kept, "8", 1.0, 10);
+        add(&kept, "7", 1.0, 10);
+        add(&kept, "8", 1.0, 10);
         assert!(!kept.has(killed) && !folder.path().join(format!("{killed}.trace")).exists());
         Kept::open(folder.path(), 2, u64::MAX).unwrap();
         let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -225,11 +257,18 @@ mod tests {
     #[test]
     fn the_budget_holds_whatever_comes() {
         let folder = tempfile::tempdir().unwrap();
-        let mut kept = Kept::open(folder.path(), 100, 1000).unwrap();
+        let kept = Kept::open(folder.path(), 100, 1000).unwrap();
         for n in 0..9 {
-            add(&mut kept, &n.to_string(), f64::from(n), 300);
+            add(&kept, &n.to_string(), f64::from(n), 300);
             assert!(kept.bytes() <= 1000, "{}", kept.bytes());
         }
         assert_eq!(traces(folder.path()), ["6", "7", "8"]);
+        // What is less bad than what is there finds no room, what is larger than the budget neither, and nothing goes.
+        for (rank, bytes) in [(6.5, 400), (f64::INFINITY, 1001)] {
+            assert!(kept.make_room_for_one(bytes, Rank(rank)).is_err());
+        }
+        assert_eq!(traces(folder.path()), ["6", "7", "8"]);
+        kept.make_room_for_one(300, Rank(8.5)).unwrap();
+        assert_eq!(traces(folder.path()), ["7", "8"]);
     }
 }

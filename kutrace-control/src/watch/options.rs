@@ -13,8 +13,8 @@ use crate::quantity::{bytes, duration};
 /// Below the help.
 pub const AFTER_WATCH: &str = "\
 Conditions:
-  rpc:METHOD > TIME   mark:A..B > TIME   call:NAME > TIME   wait_cpu > TIME
-  softirq > TIME      irq:NAME > TIME    run:PROGRAM > TIME
+  span:NAME > TIME    mark:A..B > TIME   rpc:METHOD > TIME  call:NAME > TIME
+  wait_cpu > TIME     run:PROGRAM > TIME irq:NAME > TIME    softirq > TIME
   psi:cpu some 10%    signal (SIGUSR1)   keep (asked for by a program)
 Examples:
   kutrace_control watch --when \"call:fsync > 50ms\" --keep 20 -o slow

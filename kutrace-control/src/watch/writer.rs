@@ -37,19 +37,20 @@ impl<T> Writer<T> {
     }
 
     /// Begins to write a recording of `what`, which is not to be called while it is busy. `session` is like the one that
-    /// does it, and `read` what the kernel had counted before.
+    /// does it, `read` what the kernel had counted before, and `room` is told how many bytes it will have at most.
     pub fn begin<R: Recorder + 'static>(
         &mut self,
         session: &Session<R>,
         what: T,
         file: PathBuf,
         read: Vec<Arc<Vec<u8>>>,
+        room: impl FnOnce(u64) -> Result<()> + Send + 'static,
     ) {
         let no_symbols = session.is_without_symbols();
         let thread = thread::spawn(move || {
             let output = Output::File { path: file, existing: IfExists::Replace };
             let mut session = Session::<R>::new();
-            Ok(session.without_symbols(no_symbols).snapshot_since(&output, &read)?.1)
+            Ok(session.without_symbols(no_symbols).snapshot_since(&output, &read, room)?.1)
         });
         self.writing = Some(Writing { what, thread });
     }
@@ -77,7 +78,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = Writer::default();
         assert!(!writer.is_busy() && writer.done().is_none());
-        writer.begin::<Memory>(&session(0), "moment", folder.path().join("t.trace"), Vec::new());
+        writer.begin::<Memory>(&session(0), "moment", folder.path().join("t.trace"), Vec::new(), |_| Ok(()));
         assert!(writer.is_busy());
         let (what, written) = loop {
             match writer.done() {

@@ -157,6 +157,15 @@ pub fn place(known: &[Known]) -> Vec<Placed> {
     placed.into_iter().flatten().zip(early).map(|(placed, early)| Placed { early, ..placed }).collect()
 }
 
+/// Machines that were traced while none of the others was, as far as their clocks tell.
+pub fn apart(known: &[Known], placed: &[Placed]) -> Vec<usize> {
+    let when = |one: (&Known, &Placed)| (one.1.shift.at(one.0.traced.0), one.1.shift.at(one.0.traced.1));
+    let times: Vec<_> = known.iter().zip(placed).map(when).collect();
+    let overlaps = |a: usize, b: usize| a != b && times[a].0 <= times[b].1 && times[b].0 <= times[a].1;
+    let is_apart = |one: &usize| times.len() > 1 && !(0..times.len()).any(|other| overlaps(*one, other));
+    (0..times.len()).filter(is_apart).collect()
+}
+
 /// What is known of a group, as if it were its anchor.
 fn of_group(known: &[Known], group: &Group) -> Known {
     let times = group.members.iter().map(|(n, way)| (way.at(known[*n].traced.0), way.at(known[*n].traced.1)));

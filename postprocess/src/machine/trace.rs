@@ -282,6 +282,10 @@ impl Decode for Decoding<'_> {
         all
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.parts.iter().flat_map(|part| part.decoder.notes().into_iter().map(|note| said(part.one, &note))).collect()
+    }
+
     fn meta(&self) -> Meta {
         let mut all = self.all.clone();
         for part in &self.parts {

@@ -351,7 +351,7 @@ impl<R: Read> Live<R> {
             last = Some(said.entry.tsc);
             all.take();
         }
-        self.damage.extend(all.faults());
+        self.damage.extend([all.faults(), all.unfinished()].concat());
         self.late += late;
         if losses.is_empty() {
             self.losses.remove(&serial);

@@ -113,6 +113,13 @@ impl<'a> Program<'a> {
     }
 }
 
+/// What is missing of programs, a sentence each. Each section of a program counts from the start on, so its last applies.
+pub fn losses(programs: &[Program]) -> Vec<String> {
+    let last: HashMap<u32, usize> = programs.iter().enumerate().map(|(n, program)| (program.serial, n)).collect();
+    let is_last = |(n, program): &(usize, &Program)| last.get(&program.serial) == Some(n);
+    programs.iter().enumerate().filter(is_last).flat_map(|(_, program)| program.losses()).collect()
+}
+
 /// An entry, its thread, and which program and which of the sections that is of.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
@@ -201,37 +208,23 @@ impl<'a> Programs<'a> {
         self.programs[section].name(number)
     }
 
-    /// What is missing or was wrong, by program, once all was taken.
-    pub fn damage(&self) -> Vec<Damage> {
-        // Each section counts from the start on.
-        let last: HashMap<u32, usize> = self.programs.iter().enumerate().map(|(n, p)| (p.serial, n)).collect();
-        let mut found = Vec::new();
-        for program in last.into_values().map(|n| &self.programs[n]) {
-            found.extend(program.losses().into_iter().map(|loss| Damage::at(program.offset, loss)));
-        }
-        found.extend(self.faults());
-        found.sort_by_key(|damage| damage.offset);
-        found
-    }
-
     /// What was wrong, by section, once all was taken.
     pub fn faults(&self) -> Vec<Damage> {
-        let mut counts = vec![(0, 0); self.programs.len()];
+        self.counted(|entries| entries.strange, "words that no library writes; skipped")
+    }
+
+    /// What programs did not complete, by section, once all was taken: no fault of the trace.
+    pub fn unfinished(&self) -> Vec<Damage> {
+        self.counted(|entries| entries.unfinished, "marks were not complete when it ended or was copied; skipped")
+    }
+
+    fn counted(&self, what: impl Fn(&Entries) -> u32, text: &str) -> Vec<Damage> {
+        let mut counts = vec![0; self.programs.len()];
         for part in self.merge.streams() {
-            counts[part.section].0 += u64::from(part.entries.strange);
-            counts[part.section].1 += u64::from(part.entries.unfinished);
+            counts[part.section] += u64::from(what(&part.entries));
         }
-        let mut found = Vec::new();
-        for (program, (strange, unfinished)) in self.programs.iter().zip(counts) {
-            let mut say = |count: u64, what: &str| {
-                if count > 0 {
-                    found.push(Damage::at(program.offset, format!("{}: {count} {what}", program.who())));
-                }
-            };
-            say(strange, "words that no library writes; skipped");
-            say(unfinished, "marks were not complete when it ended or was copied; skipped");
-        }
-        found
+        let counted = self.programs.iter().zip(counts).filter(|(_, count)| *count > 0);
+        counted.map(|(program, n)| Damage::at(program.offset, format!("{}: {n} {text}", program.who()))).collect()
     }
 }
 
@@ -278,14 +271,17 @@ mod tests {
     }
 
     fn read(section: &[u8]) -> (Vec<(u64, u32, i64)>, Vec<String>) {
-        let mut all = Programs::new(vec![parse(0, section).unwrap()], START, START + 1000, START + 1000);
+        let program = parse(0, section).unwrap();
+        let missing = losses(std::slice::from_ref(&program));
+        let mut all = Programs::new(vec![program], START, START + 1000, START + 1000);
         let mut said = Vec::new();
         while let Some(next) = all.peek() {
             assert_eq!(next.tid, 8);
             said.push((next.entry.tsc - START, next.entry.kind, next.entry.value as i64));
             all.take();
         }
-        (said, all.damage().iter().map(Damage::to_string).collect())
+        let wrong = [all.faults(), all.unfinished()].concat();
+        (said, missing.into_iter().chain(wrong.iter().map(Damage::to_string)).collect())
     }
 
     fn at(time: u64) -> u64 {
@@ -312,7 +308,7 @@ mod tests {
         assert_eq!(
             damage,
             [
-                "byte 0: program 7 (web): 5 marks had no room",
+                "program 7 (web): 5 marks had no room",
                 "byte 0: program 7 (web): 1 words that no library writes; skipped",
                 "byte 0: program 7 (web): 1 marks were not complete when it ended or was copied; skipped",
             ]
@@ -333,7 +329,7 @@ mod tests {
         section.splice(HEAD_BYTES..HEAD_BYTES, names);
         let program = parse(0, &section).unwrap();
         assert_eq!((program.name(4096), program.name(8), program.lost()), (Some(&b"work"[..]), None, 0));
-        let refused = "byte 0: program 7 (web): was refused memory 2 times".to_owned();
+        let refused = "program 7 (web): was refused memory 2 times".to_owned();
         assert_eq!(read(&section), (vec![(10, MARK, 0)], vec![refused]));
     }
 

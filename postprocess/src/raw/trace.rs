@@ -75,6 +75,11 @@ pub trait Decode: Send {
     /// What was counted up to now.
     fn counts(&self) -> Counts;
 
+    /// As [`Trace::notes`], of what is only known once [`Decode::next`] has come to the end.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is known about the whole trace: all, once [`Decode::next`] has come to the end.
     fn meta(&self) -> Meta;
 }

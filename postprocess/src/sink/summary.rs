@@ -57,6 +57,8 @@ pub struct Summary {
     pub faults: Vec<Sum>,
     /// Waits by reason.
     pub waits: Vec<Wait>,
+    /// Spans that programs recorded, by name.
+    pub spans: Vec<Wait>,
     /// From a wakeup to the run it led to.
     pub woken: Latency,
     /// From the loss of a CPU to the next run, where nobody had to wake the thread.
@@ -121,6 +123,7 @@ pub struct Adder {
     kernel: Kernel,
     programs: Programs,
     waits: Waits,
+    spans: Waits,
     waiting: Waiting,
     /// The name of the user code of each thread; of several that a thread had, the last.
     threads: HashMap<Pid, NameId>,
@@ -136,6 +139,7 @@ impl Adder {
             kernel: Kernel::default(),
             programs: Programs::default(),
             waits: Waits::default(),
+            spans: Waits::default(),
             waiting: Waiting::new(worst),
             threads: HashMap::default(),
         }
@@ -157,7 +161,11 @@ impl Adder {
             share.steals += 1;
         }
         let (Some(activity), Some(cpu)) = (span.activity(), span.cpu) else {
-            self.waits.add(span);
+            if Waits::is_wait(span) {
+                self.waits.add(span);
+            } else if Waits::is_of_program(span) {
+                self.spans.add(span);
+            }
             self.waiting.add(span);
             return;
         };
@@ -194,6 +202,7 @@ impl Adder {
             interrupts: self.kernel.sums(&[Level::Irq, Level::Softirq], names),
             faults: self.kernel.sums(&[Level::Trap], names),
             waits: self.waits.finish(&threads, names),
+            spans: self.spans.finish(&threads, names),
             woken: self.waiting.woken.finish(&threads, look),
             preempted: self.waiting.preempted.finish(&threads, look),
             running: self.waiting.running,

@@ -96,7 +96,7 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     found.extend(steal::sentence(tally.steals, tally.stolen).map(info));
     found.extend(meta.counted.iter().cloned().map(info));
     found.extend(idle.finish(&meta).into_iter().map(info));
-    let notes = trace.notes();
+    let notes = [trace.notes(), decoder.notes()].concat();
     found.extend(meta.quality.iter().cloned().map(|text| {
         let verdict = if notes.contains(&text) { Verdict::Incomplete } else { Verdict::Fail };
         Finding { verdict, text }

@@ -39,6 +39,8 @@ struct Document<'a> {
     faults: List<Vec<Counted<'a>>>,
     waits: &'a [Wait],
     #[serde(skip_serializing_if = "Option::is_none")]
+    spans: Option<List<&'a [Wait]>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     woken: Option<Waited<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preempted: Option<Waited<'a>>,
@@ -195,6 +197,7 @@ impl Summary {
             interrupts: List::of(Counted::all(&self.interrupts), top),
             faults: List::of(Counted::all(&self.faults), top),
             waits: &self.waits,
+            spans: (!self.spans.is_empty()).then(|| List::new(&self.spans, top)),
             woken: wakeups.then(|| Waited::new(&self.woken, top)),
             preempted: wakeups.then(|| Waited::new(&self.preempted, top)),
             running: wakeups.then_some(self.running),

@@ -38,7 +38,12 @@ impl Summary {
             sums(&mut out, title, list, all, top);
         }
         if !self.waits.is_empty() {
-            waits(&mut out, &self.waits, self.extent.0);
+            waits(&mut out, "WAIT, and who waited longest", &self.waits, self.extent.0);
+        }
+        if !self.spans.is_empty() {
+            let first = &self.spans[..self.spans.len().min(top)];
+            waits(&mut out, "SPAN, and whose was longest", first, self.extent.0);
+            more(&mut out, self.spans.len(), top);
         }
         let running = match self.running {
             0 => String::new(),
@@ -145,8 +150,8 @@ fn sums(out: &mut String, what: &str, sums: &[Sum], all: Time, top: usize) {
     more(out, sums.len(), top);
 }
 
-fn waits(out: &mut String, waits: &[Wait], from: Time) {
-    title(out, &["total", "count", "average", "longest", "from s"], "WAIT, and who waited longest");
+fn waits(out: &mut String, what: &str, waits: &[Wait], from: Time) {
+    title(out, &["total", "count", "average", "longest", "from s"], what);
     for w in waits {
         let row = [
             time(w.total),

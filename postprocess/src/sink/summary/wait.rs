@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What threads waited for.
+//! What threads waited for, and what spans programs recorded.
 
 use serde::Serialize;
 
 use foldhash::HashMap;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use super::Threads;
 use crate::event::names::NameId;
+use crate::event::point::Point;
 use crate::span::what::What;
 use crate::span::Span;
 use crate::time::Time;
 
-/// All waits for one reason.
+/// All waits for one reason, or spans of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Wait {
-    /// The reason, as on the page: `wait_disk`.
+    /// The reason, as on the page: `wait_disk`; or the name, without fields.
     pub name: String,
     /// How often.
     pub count: u64,
@@ -25,21 +27,30 @@ pub struct Wait {
     pub longest: Time,
     /// When that began.
     pub at: Time,
-    /// Who waited so long.
+    /// Whose it was.
     pub thread: String,
 }
 
-/// Waits by name, with the longest of each.
+/// Waits by name, or spans of programs, with the longest of each.
 #[derive(Debug, Default)]
 pub struct Waits {
-    reasons: HashMap<NameId, (Wait, Span)>,
+    names: HashMap<NameId, (Wait, Span)>,
 }
 
 impl Waits {
-    /// Adds a span, if it is a wait.
+    /// Whether a span is a wait.
+    pub fn is_wait(span: &Span) -> bool {
+        matches!(span.what(), What::Wait(_))
+    }
+
+    /// Whether it is one that a program recorded.
+    pub fn is_of_program(span: &Span) -> bool {
+        matches!(span.point(), Some(Point::ProgramBegin | Point::ProgramAsyncBegin))
+    }
+
+    /// Adds a span.
     pub fn add(&mut self, span: &Span) {
-        let What::Wait(_) = span.what() else { return };
-        let (wait, longest) = self.reasons.entry(span.name).or_default();
+        let (wait, longest) = self.names.entry(span.name).or_default();
         if span.dur > longest.dur || wait.count == 0 {
             *longest = *span;
         }
@@ -47,16 +58,27 @@ impl Waits {
         wait.total += span.dur;
     }
 
-    /// Waits by reason, longest altogether first.
+    /// By name without fields, longest altogether first.
     pub fn finish(self, threads: &Threads, names: &[String]) -> Vec<Wait> {
-        let told = |(wait, longest): (Wait, Span)| Wait {
-            name: names.get(longest.name.index()).cloned().unwrap_or_default(),
+        let mut by_name: BTreeMap<&str, (Wait, Span)> = BTreeMap::new();
+        for (id, (wait, span)) in self.names {
+            let name = names.get(id.index()).map_or("", String::as_str);
+            let (all, longest) = by_name.entry(name.split('(').next().unwrap_or(name)).or_default();
+            // Of equal ones the first, whatever the order of the names.
+            if all.count == 0 || (Reverse(span.dur), span.start) < (Reverse(longest.dur), longest.start) {
+                *longest = span;
+            }
+            all.count += wait.count;
+            all.total += wait.total;
+        }
+        let told = |(name, (wait, longest)): (&str, (Wait, Span))| Wait {
+            name: name.to_string(),
             longest: longest.dur,
             at: longest.start,
             thread: longest.pid.map_or_else(|| "?".to_string(), |pid| threads.name(pid)),
             ..wait
         };
-        let mut waits: Vec<Wait> = self.reasons.into_values().map(told).collect();
+        let mut waits: Vec<Wait> = by_name.into_iter().map(told).collect();
         waits.sort_by(|a, b| (Reverse(a.total), &a.name).cmp(&(Reverse(b.total), &b.name)));
         waits
     }
