@@ -139,8 +139,12 @@ pub fn turn() -> Slots {
 
 /// Waits for what a guest with these options takes of the host.
 fn turn_for(options: &[&str]) -> Slots {
-    // One thread executes all CPUs that take turns.
-    match options.contains(&AT_ONCE) {
+    let is_stock = match options.iter().position(|option| *option == "--kernel") {
+        Some(at) => options[at + 1].starts_with("stock"),
+        None => env::var(KERNEL).is_ok_and(|kernel| kernel.starts_with("stock")),
+    };
+    // One thread executes all CPUs of a guest that is paced, and those of a stock kernel.
+    match options.contains(&AT_ONCE) && !is_stock {
         true => slots::all(),
         false => slots::one(),
     }

@@ -10,16 +10,19 @@ use crate::guest::{self, Run};
 /// a program are wanted.
 fn samples(run: &Run, file: &str, program: &str) -> BTreeMap<(String, String), u32> {
     let text = fs::read_to_string(run.file(file)).unwrap();
-    let mut threads = BTreeMap::new();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    // A line that names something has fewer words.
+    let lines = lines.filter_map(|line| match line.split_ascii_whitespace().collect::<Vec<_>>()[..] {
+        [_, _, event, _, pid, .., name, _] => Some((event, pid, name)),
+        _ => None,
+    });
+    let switches = lines.clone().filter(|(event, ..)| *event == "512");
+    // A program may be sampled before anybody switches to it by its name, so the names come first.
+    let threads: BTreeMap<&str, &str> =
+        switches.filter_map(|(_, _, name)| name.rsplit_once('.').map(|(name, pid)| (pid, name))).collect();
     let mut samples = BTreeMap::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        // A line that names something has fewer words.
-        let [_, _, event, _, pid, .., name, _] = words[..] else { continue };
-        if let Some((name, number)) = name.rsplit_once('.').filter(|_| event == "512") {
-            threads.insert(number.to_string(), name.to_string());
-        }
-        if event == "640" && threads.get(pid).is_some_and(|name| name == program) {
+    for (_, pid, name) in lines.filter(|(event, ..)| *event == "640") {
+        if threads.get(pid) == Some(&program) {
             *samples.entry((pid.to_string(), name.to_string())).or_default() += 1;
         }
     }
