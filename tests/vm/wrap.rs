@@ -70,7 +70,7 @@ fn ends_at_the_stop(trace: &Recording) {
 #[test]
 fn a_pid_that_comes_again_has_the_name_of_its_thread() {
     let run = guest::succeed(
-        &["--no-load"],
+        &[guest::AT_ONCE, "--no-load"],
         r#"
         cp $BIN/namesakes /tmp
         insmod $KUTRACE_MODULE tracemb=1
