@@ -70,15 +70,17 @@ fn ends_at_the_stop(trace: &Recording) {
 #[test]
 fn a_pid_that_comes_again_has_the_name_of_its_thread() {
     let run = guest::succeed(
-        &[guest::AT_ONCE, "--no-load"],
+        // No interrupt of a device comes to CPU 3: those of the share alone would fill its block.
+        &["--no-load", "--append", "irqaffinity=0-2"],
         r#"
         cp $BIN/namesakes /tmp
         insmod $KUTRACE_MODULE tracemb=1
         echo 400 >/proc/sys/kernel/pid_max
         taskset -pc 0-2 $$
         kutrace_control gowrap
-        # So few that CPU 3 still has its first block, and then so much that the others have nothing of their time.
-        /tmp/namesakes 1000
+        # So few that CPU 3 still has its first block, which those of 900 would not fill either; and then so much that the
+        # others have nothing of their time.
+        /tmp/namesakes 700
         for cpu in 0 1 2; do taskset -c $cpu dd if=/dev/zero of=/dev/null bs=1 count=100000 2>/dev/null & done
         wait
         kutrace_control stop $SHARE/t.raw

@@ -14,7 +14,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// What was read last.
 #[derive(Debug)]
 pub struct Pressure {
-    /// Of each condition the microseconds so far, and when that was.
+    /// Of each condition the microseconds so far, and when they were asked for. The kernel adds up to a moment after that
+    /// and before the answer: the time from one question to the next answer covers both moments, and nobody waits for more
+    /// than all of it, however long this process has to wait for a CPU.
     last: Vec<Option<(u64, Instant)>>,
     read: Instant,
 }
@@ -28,7 +30,8 @@ impl Pressure {
         let last = conditions.iter().map(|condition| match &condition.what {
             What::Pressure { resource, full, .. } => {
                 let path = format!("/proc/pressure/{resource}");
-                Ok(Some((total(resource, *full).with_context(|| path)?, Instant::now())))
+                let asked = Instant::now();
+                Ok(Some((total(resource, *full).with_context(|| path)?, asked)))
             }
             _ => Ok(None),
         });
@@ -46,12 +49,13 @@ impl Pressure {
             let (What::Pressure { resource, full, percent }, Some((before, since))) = (&condition.what, *last) else {
                 continue;
             };
+            let asked = Instant::now();
             let Ok(now) = total(resource, *full) else { continue };
             let part = now.saturating_sub(before) as f64 / since.elapsed().as_micros().max(1) as f64 * 100.0;
             if part > *percent {
                 found.push((place, part));
             }
-            *last = Some((now, Instant::now()));
+            *last = Some((now, asked));
         }
         found
     }
