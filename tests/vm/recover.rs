@@ -157,8 +157,10 @@ fn the_trace_of_a_crashed_kernel_is_in_its_memory_up_to_the_crash() {
 
 #[test]
 fn the_kernel_of_kdump_keeps_it_whole_in_every_form() {
-    let run =
-        guest::succeed(&["--kernel", "stock", "--no-load", "--cpus", "2", "--mem", "1024", "--second"], &script(KDUMP));
+    let run = guest::succeed(
+        &[guest::AT_ONCE, "--kernel", "stock", "--no-load", "--cpus", "2", "--mem", "1024", "--second"],
+        &script(KDUMP),
+    );
     let traces = [("plain", 0), ("compressed", 3), ("flattened", 0)].map(|(form, status)| {
         let trace = run.file(&format!("{form}.trace"));
         let recovered = recover(&run.file(form), &trace);
