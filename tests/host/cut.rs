@@ -16,7 +16,7 @@ use postprocess::span::{self, build};
 /// Counts in a millisecond, about.
 const MS: u64 = 160_000;
 
-/// Parts of each trace: one, or `KUTRACE_CUTS`; `cargo xtask test` sets 12.
+/// Parts of each trace: one, or `KUTRACE_CUTS`; `cargo xtask test` sets 4, `night` 12.
 fn cuts() -> u64 {
     env::var("KUTRACE_CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(1)
 }

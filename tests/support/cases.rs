@@ -3,7 +3,7 @@
 
 use std::env;
 
-/// `KUTRACE_CASES`, or 1; `cargo xtask test` sets 10.
+/// `KUTRACE_CASES`, or 1; `cargo xtask test` sets 3, `night` 10.
 fn times() -> usize {
     env::var("KUTRACE_CASES").map_or(1, |times| times.parse().expect("KUTRACE_CASES: not a number"))
 }

@@ -19,7 +19,7 @@ fn streams_triggers_and_snapshots_follow_each_other_without_a_loss_unseen() {
             r#"
         insmod $KUTRACE_MODULE tracemb=16
         mkdir /tmp/ring
-        stress-ng --quiet --switch 1 --fork 1 --timer 1 --fault 1 & load=$!
+        stress-ng --quiet --switch 1 --fork 1 --timer 1 --timer-freq 2000 --fault 1 & load=$!
         rounds=0
         SECONDS=0
         until [ $rounds -gt 0 -a $SECONDS -ge {seconds} ]; do

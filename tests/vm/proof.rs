@@ -124,7 +124,7 @@ fn the_trace_has_what_the_kernel_counted() {
         say_checks & says=$!
         for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.1; done &
         for n in $(seq 20); do cat /usr/bin/perl >/mnt/share/copy; done &
-        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 1
+        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --timer-freq 2000 --sock 1 --membarrier 1 --timeout 1
         until [ -e /mnt/share/checked ]; do sleep 0.1; done
         kill $says
         wait

@@ -79,7 +79,7 @@ fn babeltrace2_reads_a_wrapped_trace_as_we_do() {
         r#"
         insmod $KUTRACE_MODULE tracemb=1
         kutrace_control gowrap
-        stress-ng --quiet --switch 2 --fork 1 --timer 1 --timeout 1
+        stress-ng --quiet --switch 2 --fork 1 --timer 1 --timer-freq 2000 --timeout 1
         dd if=/dev/zero of=/dev/null bs=1 count=100000 status=none
         kutrace_control stop $SHARE/t.raw
         rawtoctf $SHARE/t.raw /tmp/ctf

@@ -48,7 +48,7 @@ fn the_trace_has_what_a_stock_kernel_counted() {
         cat >load <<'LOAD'
         for n in $(seq 30); do echo l >/proc/sysrq-trigger; sleep 0.03; done &
         for n in $(seq 10); do cat /usr/bin/perl >/mnt/share/copy; done &
-        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 1
+        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --timer-freq 2000 --sock 1 --membarrier 1 --timeout 1
         wait
 LOAD
         dmesg --console-level 1

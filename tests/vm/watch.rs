@@ -214,7 +214,7 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
         insmod $KUTRACE_MODULE tracemb=16
         kutrace_control gowrap
         # Ten thousand switches, forks and calls a second, on all CPUs.
-        stress-ng --quiet --switch 1 --fork 1 --sock 1 --timer 1 --fault 1 & load=$!
+        stress-ng --quiet --switch 1 --fork 1 --sock 1 --timer 1 --timer-freq 2000 --fault 1 & load=$!
         kutrace_control watch --bare --when 'call:rt_sigtimedwait > 200ms' --keep 5 --budget 130M \
             -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
@@ -274,7 +274,7 @@ fn what_is_kept_of_a_recorder_that_wrapped_is_judged_and_has_no_older_marks() {
         for n in 1 2 3; do ./programs calls 200000; done
         lap() {{ kutrace_control status | sed -n 's/.*(lap \([0-9]*\)).*/\1/p' | grep . || echo 1; }}
         before=$(lap)
-        nice -n 19 stress-ng --quiet --switch 1 --timer 1 --fork 1 & load=$!
+        nice -n 19 stress-ng --quiet --switch 1 --timer 1 --timer-freq 2000 --fork 1 & load=$!
         kutrace_control watch --bare --when signal --budget 10M -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
         until [ $(lap) -gt $((before + 1)) ]; do sleep 0.5; done

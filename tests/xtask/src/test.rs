@@ -26,8 +26,8 @@ use crate::{demo, packages, place, tools, versions};
 use plan::{Form, Programs, Task, Tier};
 use report::{say, Report};
 
-/// Variables of the host's searches: how many cases, cuts and inputs they try, and the seed by which they choose.
-const SEARCHES: [(&str, &str); 3] = [("KUTRACE_CASES", "10"), ("PROPTEST_CASES", "260"), ("KUTRACE_CUTS", "12")];
+/// Variables of the host's searches: how many cases, inputs and cuts they try in the gate, and otherwise.
+const SEARCHES: [(&str, u32, u32); 3] = [("KUTRACE_CASES", 3, 10), ("PROPTEST_CASES", 64, 260), ("KUTRACE_CUTS", 4, 12)];
 /// The seed of the gate's searches.
 const SEED: u64 = 1;
 /// Kernels that run the VM's tests that name no kernel themselves, and which of those; at night and in the soak.
@@ -189,7 +189,8 @@ impl Run {
             ("KUTRACE_SEED", seed.to_string()),
             ("PROPTEST_RNG_SEED", seed.to_string()),
         ];
-        variables.extend(SEARCHES.map(|(name, value)| (name, value.to_owned())));
+        let tried = |gate: u32, others: u32| if form == Form::Gate { gate } else { others };
+        variables.extend(SEARCHES.map(|(name, gate, others)| (name, tried(gate, others).to_string())));
         Ok(Run { xtask, form, programs, report: Report::new(skipped)?, variables, guard, began })
     }
 
