@@ -122,6 +122,8 @@ fn what_a_stock_kernel_seldom_does_is_told() {
         for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.03; done
         dd if=/dev/zero of=/dev/null bs=1M count=1
         stress-ng --quiet --membarrier 1 --timeout 1
+        # Code that changes: every CPU is called, whichever programs run.
+        for on in 1 0; do echo $on >/proc/sys/kernel/sched_schedstats; done
         echo 0 >/sys/devices/system/cpu/cpu1/online
         sleep 0.1
         echo 1 >/sys/devices/system/cpu/cpu1/online

@@ -23,6 +23,7 @@ const KERNEL: &[&str] = &[
     "libssl-dev",
     "dwarves",
     "xz-utils",
+    "lz4",
     "rsync",
     "make",
     "git",

@@ -27,7 +27,8 @@ use plan::{Form, Programs, Task, Tier};
 use report::{say, Report};
 
 /// Variables of the host's searches: how many cases, inputs and cuts they try in the gate, and otherwise.
-const SEARCHES: [(&str, u32, u32); 3] = [("KUTRACE_CASES", 3, 10), ("PROPTEST_CASES", 64, 260), ("KUTRACE_CUTS", 4, 12)];
+const SEARCHES: [(&str, u32, u32); 3] =
+    [("KUTRACE_CASES", 3, 10), ("PROPTEST_CASES", 64, 260), ("KUTRACE_CUTS", 4, 12)];
 /// The seed of the gate's searches.
 const SEED: u64 = 1;
 /// Kernels that run the VM's tests that name no kernel themselves, and which of those; at night and in the soak.

@@ -167,7 +167,8 @@ pub fn command_line(guest: &Guest) -> Command {
     // host's CPUs shall neither distrust its clock for that (`tsc=unstable` still makes it) nor call it a stall.
     // One whose memory is wanted stays as it is.
     let panic = if guest.dump.is_empty() { -1 } else { 0 };
-    let words = "console=ttyS0 loglevel=7 oops=panic tsc=reliable rcupdate.rcu_cpu_stall_timeout=60";
+    let words =
+        "console=ttyS0 loglevel=7 oops=panic tsc=reliable rcupdate.rcu_cpu_stall_timeout=60 lapic_timer_hz=1000000000";
     let second = if guest.second { "crashkernel=384M" } else { "" };
     qemu.args(["-append", &format!("{words} panic={panic} {second} {}", guest.append)]);
     qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
