@@ -178,7 +178,9 @@ pub fn run_with(
     let share = Share::new();
     let head = format!("{STRICT}VM='{}'\nBIN='{}'\nSHARE=/mnt/share\n", folder().display(), PROGRAMS.display());
     fs::write(share.path().join("job.sh"), head + script).unwrap();
-    let mut command = Command::new(xtask);
+    // The guest ends with its test, however that ends.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(xtask);
     command.envs(variables.iter().copied()).arg("vm").args(options.iter().filter(|option| **option != AT_ONCE));
     if !options.contains(&AT_ONCE) {
         command.arg("--paced");

@@ -167,8 +167,9 @@ JOB
     let why = machines::control().arg("why").arg(&out).args(["--run", "perl", "--top", "1000"]).output().unwrap();
     let why = String::from_utf8_lossy(&why.stdout).into_owned();
     assert!(why.contains("stolen: the host ran perl."), "{why}");
-    knows_what_its_host_took(&run.file("guest.trace"), &both);
     assert!(why.contains("stolen: the host handled an exit of the CPU ("), "{why}");
+    host.steady();
+    knows_what_its_host_took(&run.file("guest.trace"), &both);
 }
 
 /// Of the time of spans, how much lies in a range.

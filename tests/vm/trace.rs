@@ -109,12 +109,11 @@ impl Recording {
         self
     }
 
-    /// The recording, on whose times a test may rely: no CPU stood still for long because the host had taken it. If one did,
-    /// the test cannot tell, and says so; `cargo xtask test` repeats it once.
+    /// A test may rely on the times: no CPU stood still for long because the host had taken it. If one did, the test cannot
+    /// tell, and says so; `cargo xtask test` repeats it once. Only a guest with [`crate::guest::AT_ONCE`] needs this.
     ///
     /// Counts, losses and what the checkers ask do not depend on it: a test asks for those first.
-    #[expect(dead_code, reason = "the tests come to it one after the other")]
-    pub fn steady(self) -> Recording {
+    pub fn steady(&self) {
         for interval in &self.events.meta.intervals {
             let on_cpu = |s: &&Span| s.cpu == on_cpu(interval.cpu.index()) && s.event() as u32 == STALLED;
             let still: i64 = self.spans.spans.iter().filter(on_cpu).map(|s| s.dur.0).sum();
@@ -125,7 +124,6 @@ impl Recording {
                 interval.cpu.index()
             );
         }
-        self
     }
 
     /// Every CPU's spans cover its traced time without gap or overlap, and every wakeup led somewhere.
