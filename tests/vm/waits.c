@@ -717,9 +717,11 @@ static int read_restarted(void) {
 
 static int stopped(void) {
     int me = getpid();
-    LATER(kill(me, SIGSTOP); nap(2 * LONG); kill(me, SIGCONT));
+    LATER(kill(me, SIGSTOP); nap(2 * LONG); shared->word = 1; kill(me, SIGCONT));
     begin();
-    spin(3 * LONG);
+    while (!*(volatile uint32_t *)&shared->word) {
+        spin(1);
+    }
     end();
     return 0;
 }
