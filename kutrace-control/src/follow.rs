@@ -94,14 +94,14 @@ impl Follow {
         each: impl FnMut(Piece) -> usize,
     ) -> Result<Option<u64>> {
         let end = recorder.look()?;
-        if end.is_some() {
-            self.read_new(&recorder.info()?, pool, each);
+        if let Some(end) = end {
+            self.read_new(end, &recorder.info()?, pool, each);
         }
         Ok(end)
     }
 
-    fn read_new(&mut self, info: &Info, pool: &[AtomicU32], mut each: impl FnMut(Piece) -> usize) {
-        self.find(info, pool);
+    fn read_new(&mut self, end: u64, info: &Info, pool: &[AtomicU32], mut each: impl FnMut(Piece) -> usize) {
+        self.find(end, info, pool);
         let cpus: Vec<u32> = self.found.keys().map(|(cpu, _)| *cpu).chain(self.places.keys().copied()).collect();
         for cpu in BTreeSet::from_iter(cpus) {
             while self.read(cpu, pool, &mut each) {}
@@ -110,7 +110,7 @@ impl Follow {
 
     /// Finds the blocks that were begun since the last look. They are taken in the order of their places, so only these
     /// are looked at; but a CPU may have kept one aside.
-    fn find(&mut self, info: &Info, pool: &[AtomicU32]) {
+    fn find(&mut self, end: u64, info: &Info, pool: &[AtomicU32]) {
         let blocks = pool.len() / WORDS;
         let [since, last] = self.taken;
         let new = info.blocks_taken.wrapping_sub(since) as usize;
@@ -126,9 +126,11 @@ impl Follow {
             }
         }
         if first {
-            // What is in the pool already is history, but for each CPU's newest.
-            let newest: BTreeMap<u32, u64> = self.found.keys().copied().collect();
-            self.found.retain(|(cpu, sequence), _| newest.get(cpu) == Some(sequence));
+            // What is in the pool already is history, but for the block that each CPU was in at `end`. Another may have
+            // begun since.
+            let begun = self.found.iter().filter(|(_, (id, _))| id.begin <= end);
+            let newest: BTreeMap<u32, u64> = begun.map(|(&key, _)| key).collect();
+            self.found.retain(|(cpu, sequence), _| newest.get(cpu).is_none_or(|newest| sequence >= newest));
         }
         self.since_scan = Some(if all { 0 } else { self.since_scan.unwrap_or_default().saturating_add(1) });
         (self.scanned, self.lost_track) = (all, false);
@@ -276,12 +278,17 @@ mod tests {
 
         /// Looks, and reads all but the last word of a block that is open.
         fn look(&mut self) {
+            self.read_after(self.word);
+        }
+
+        /// The same, when it has looked and recorded more since.
+        fn read_after(&mut self, end: u32) {
             self.put(offset_of!(Header, for_now), u64::from(self.word));
             let last = &block(&self.pool, self.at)[offset_of!(Header, for_now) / 4 + 2];
             last.store(self.filled as u32, Ordering::Relaxed);
             let info = Info { blocks_taken: self.taken, ..Info::default() };
             let (read, gaps) = (&mut self.read, &mut self.gaps);
-            self.follow.read_new(&info, &self.pool, |piece| {
+            self.follow.read_new(end.into(), &info, &self.pool, |piece| {
                 *gaps += usize::from(piece.begin.is_some_and(|begin| begin.gap));
                 let used = piece.words.len() - usize::from(piece.open && !piece.words.is_empty());
                 read.extend(&piece.words[..used]);
@@ -301,6 +308,15 @@ mod tests {
         assert!(machine.read.iter().copied().eq(0..words) && words + 1 == machine.word, "{words} of {}", machine.word);
         assert_eq!((machine.gaps, machine.follow.missed), (0, 0));
         assert!(machine.taken as usize > 50 * BLOCKS);
+    }
+
+    #[test]
+    fn what_a_cpu_records_after_the_first_look_is_read_although_it_has_begun_another_block() {
+        let mut machine = Machine::new();
+        machine.record(10);
+        machine.record(WORDS);
+        machine.read_after(10);
+        assert!(machine.read.iter().copied().eq(0..machine.word - 1));
     }
 
     #[test]
