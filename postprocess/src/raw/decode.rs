@@ -20,6 +20,7 @@ use kutrace_format::abi::word;
 use kutrace_format::capability::Unseen;
 use kutrace_format::event::{Event as Entry, Work};
 use kutrace_format::file::{Name, NameKind, CPU_OFFLINE};
+use kutrace_format::x86::trap;
 
 use super::clock::Clock;
 use super::counter::Counting;
@@ -105,6 +106,16 @@ pub struct Counts {
     pub unplaced: u64,
 }
 
+/// Whether an entry may come after the record of a switch and before the switch: interrupts are off there.
+fn may_come_within_a_switch(entry: &Entry<'_>) -> bool {
+    const UNMASKABLE: [u8; 2] = [trap::NMI as u8, trap::MACHINE_CHECK as u8];
+    match entry {
+        Entry::Nop | Entry::FullTime(_) | Entry::Task { .. } => true,
+        Entry::Begin(Work::Trap(vector)) | Entry::End(Work::Trap(vector)) => UNMASKABLE.contains(vector),
+        _ => false,
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
     id: CpuId,
@@ -117,6 +128,9 @@ struct Cpu {
     adrift: bool,
     /// Whether it is in the scheduler, as far as is known since its stream began or was lost.
     scheduling: bool,
+    /// The thread that it may still run although a switch to another is recorded: until something happens that cannot
+    /// between the record of a switch and the switch.
+    left: Option<Pid>,
 }
 
 impl<'a> Decoder<'a> {
@@ -158,7 +172,16 @@ impl<'a> Decoder<'a> {
             let mut cpus = records.iter().filter(|r| r.kind == NameKind::Cpu as u16 && r.number == cpu.number());
             cpus.any(|r| r.second & CPU_OFFLINE != 0)
         };
-        let cpu = |id| Cpu { id, task: 0, pid: Pid::IDLE, gaps: 0, begun: offline(id), adrift: true, scheduling: true };
+        let cpu = |id| Cpu {
+            id,
+            task: 0,
+            pid: Pid::IDLE,
+            gaps: 0,
+            begun: offline(id),
+            adrift: true,
+            scheduling: true,
+            left: None,
+        };
         let cpus = streams.iter().map(|s| cpu(s.cpu)).collect();
         let merge = Merge::new(streams);
         let (ipc, counts) = (0, Counts::default());
@@ -318,9 +341,13 @@ impl<'a> Decoder<'a> {
     fn entry(&mut self, cpu: usize, at: u64, number: u16, words: &[u8], names: &mut Names) {
         let Some(entry) = Entry::read(number, words) else { return };
         let (ts, event) = (self.clock.units(at), u32::from(number));
+        self.cpus[cpu].left.take_if(|_| !may_come_within_a_switch(&entry));
         match entry {
             Entry::Nop | Entry::FullTime(_) => {}
-            Entry::Switch(pid) => self.switch(cpu, ts, Pid::new(pid), Time::ZERO, names),
+            Entry::Switch(pid) => {
+                self.cpus[cpu].left = Some(self.cpus[cpu].pid);
+                self.switch(cpu, ts, Pid::new(pid), Time::ZERO, names);
+            }
             Entry::Task { pid, tgid, state, comm } => self.task(cpu, ts, (pid, tgid, state, comm), names),
             Entry::Member { pid, group } => {
                 let (what, name) = (What::Name(number::MEMBER_OF), names.id(&group.to_string()));

@@ -115,7 +115,8 @@ impl Decoder<'_> {
         self.group(task, ts, state, names);
         let adrift = std::mem::take(&mut self.cpus[cpu].adrift);
         self.cpus[cpu].begun = true;
-        if !adrift && pid == self.cpus[cpu].pid {
+        // An NMI that comes before the switch is done finds the thread that is about to be left.
+        if !adrift && (pid == self.cpus[cpu].pid || self.cpus[cpu].left == Some(pid)) {
             return;
         }
         self.counts.disagreements += u64::from(!adrift);
