@@ -3,8 +3,8 @@
 
 /// Bytes of the numbers of a line and what stands between them, at most.
 const ROOM: usize = 256;
-/// Bytes of a number, at most.
-const LONGEST: usize = 20;
+/// Digits of a number that is read, at most.
+const LONGEST: usize = 18;
 
 /// The numbers of a line, put side by side before they are appended to a text at once.
 #[derive(Debug)]
@@ -44,48 +44,70 @@ impl Line {
 
     /// Puts a number here, in decimal.
     #[inline]
-    pub fn unsigned(&mut self, mut value: u64) {
+    pub fn unsigned(&mut self, value: u64) {
         if value < 10 {
             return self.put(&[b'0' + value as u8]);
         }
-        let length = value.ilog10() as usize + 1;
-        let digits = &mut self.bytes[self.end..self.end + LONGEST];
-        let mut at = length;
-        while at >= 2 {
-            let pair = 2 * (value % 100) as usize;
-            value /= 100;
-            at -= 2;
-            digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        if value >= EIGHT {
+            self.unsigned(value / EIGHT);
+            return self.eight(value % EIGHT);
         }
-        if at > 0 {
-            digits[0] = b'0' + value as u8;
-        }
-        self.end += length;
+        let digits = eight(value);
+        // Below the first digit are bytes of no use, which the next overwrite.
+        let zeros = (digits.trailing_zeros() / 8) as usize;
+        let end = self.end + 8 - zeros;
+        self.put(&((digits | ZEROS) >> (8 * zeros)).to_le_bytes());
+        self.end = end;
     }
 
-    /// Puts a number here, in two digits for each hundredfold below `scale`, which is a power of 100 and above it.
+    /// Puts a number below 100,000,000 here, in eight digits.
     #[inline]
-    pub fn decimals(&mut self, mut value: u32, mut scale: u32) {
-        while scale > 1 {
-            scale /= 100;
-            let pair = 2 * (value / scale) as usize;
-            self.put(&[PAIRS[pair], PAIRS[pair + 1]]);
-            value %= scale;
-        }
+    pub fn eight(&mut self, value: u64) {
+        self.put(&(eight(value) | ZEROS).to_le_bytes());
     }
 }
 
-/// The digits of 00 to 99.
-const PAIRS: [u8; 200] = {
-    let mut pairs = [0; 200];
-    let mut n = 0;
-    while n < 100 {
-        pairs[2 * n] = b'0' + (n / 10) as u8;
-        pairs[2 * n + 1] = b'0' + (n % 10) as u8;
-        n += 1;
+/// The least number of more than eight digits.
+const EIGHT: u64 = 100_000_000;
+/// Eight digits 0, as text.
+const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+
+/// The eight digits of a number below [`EIGHT`], the first in the lowest byte.
+#[inline]
+const fn eight(value: u64) -> u64 {
+    // Halves, quarters and eighths of the word, each the quotient and the remainder of a division by multiplication.
+    let fours = value / 10_000 | (value % 10_000) << 32;
+    let hundreds = (fours * 10_486 >> 20) & 0x7f_0000_007f;
+    let twos = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = (twos * 103 >> 10) & 0x000f_000f_000f_000f;
+    tens | (twos - 10 * tens) << 8
+}
+
+/// How many digits these bytes begin with, the first in the lowest, and the number that they are.
+#[inline]
+const fn leading(bytes: u64) -> (usize, u64) {
+    let digits = bytes ^ ZEROS;
+    // The highest bit of each byte that is above 9; a carry goes to later bytes alone.
+    let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
+    let count = others.trailing_zeros() as usize / 8;
+    if count == 0 {
+        return (0, 0);
     }
-    pairs
-};
+    let ones = digits << (8 * (8 - count));
+    let twos = (ones * 10 + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (twos * 100 + (twos >> 16)) & 0x0000_ffff_0000_ffff;
+    (count, (fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
+}
+
+/// The number that eight digits are; `None` if one of them is none.
+#[inline]
+pub fn eight_digits(text: &[u8; 8]) -> Option<i64> {
+    let (count, value) = leading(u64::from_le_bytes(*text));
+    (count == 8).then_some(value as i64)
+}
+
+/// 10 to the power of a number of digits.
+const POWERS: [i64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// Reads the decimal number that `text` begins with, and returns what follows it; `None` if there is none, or one of
 /// more than 18 digits.
@@ -96,11 +118,19 @@ pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {
         _ => (text, false),
     };
     let (mut value, mut length) = (0i64, 0);
+    while let Some(bytes) = digits.get(length..).and_then(<[u8]>::first_chunk::<8>) {
+        let (count, number) = leading(u64::from_le_bytes(*bytes));
+        value = value.wrapping_mul(POWERS[count]).wrapping_add(number as i64);
+        length += count;
+        if count < 8 || length > LONGEST {
+            break;
+        }
+    }
     while let Some(digit) = digits.get(length).map(|c| c.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
         value = value.wrapping_mul(10).wrapping_add(digit.into());
         length += 1;
     }
-    let read = (1..=18).contains(&length);
+    let read = (1..=LONGEST).contains(&length);
     read.then_some((if negative { value.wrapping_neg() } else { value }, &digits[length..]))
 }
 
@@ -129,9 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn decimals_have_all_their_zeros() {
+    fn eight_digits_have_all_their_zeros() {
         let mut line = Line::empty();
-        [0, 1, 99_999_999, 12_345_678].iter().for_each(|&value| line.decimals(value, 100_000_000));
+        [0, 1, 99_999_999, 12_345_678].iter().for_each(|&value| line.eight(value));
         assert_eq!(line.text(), b"00000000000000019999999912345678");
     }
 

@@ -70,6 +70,26 @@ impl Names {
     }
 }
 
+/// How often what has a name happened.
+#[derive(Debug, Default)]
+pub struct Counts(Vec<u64>);
+
+impl Counts {
+    /// The count of a name.
+    #[inline]
+    pub fn of(&mut self, name: NameId) -> &mut u64 {
+        if name.index() >= self.0.len() {
+            self.0.resize(name.index() + 1, 0);
+        }
+        &mut self.0[name.index()]
+    }
+
+    /// What happened at all.
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, u64)> + '_ {
+        (0..).map(NameId).zip(self.0.iter().copied()).filter(|&(_, count)| count > 0)
+    }
+}
+
 /// A name as the text's columns can carry it: no blank, control character, quote or backslash, valid UTF-8.
 pub fn clean(text: &[u8]) -> String {
     let bad = |c: char| c.is_whitespace() || c.is_control() || c == '"' || c == '\\';

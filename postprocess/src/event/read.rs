@@ -267,7 +267,7 @@ impl<'a> Fields<'a> {
     fn text(&mut self) -> Option<&'a [u8]> {
         let start = self.rest.iter().position(|&c| c != b' ')?;
         let rest = &self.rest[start..];
-        let end = rest.iter().position(|&c| c == b' ').unwrap_or(rest.len());
+        let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
         self.rest = &rest[end..];
         Some(&rest[..end])
     }

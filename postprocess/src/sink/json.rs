@@ -248,17 +248,17 @@ fn quoted(value: &Value) -> String {
     value.to_string().replace('\'', "\\u0027")
 }
 
-/// A time in seconds with eight decimals, its whole part right-aligned to `width`.
+/// A time in seconds with eight decimals, its whole part right-aligned to `width`, which is 3 at most.
 #[inline]
 fn put_seconds(line: &mut Line, time: Time, width: u32) {
     let (units, second) = (time.0, Time::SECOND.0 as u64);
     let (whole, part) = (units.unsigned_abs() / second, units.unsigned_abs() % second);
-    let length = whole.checked_ilog10().unwrap_or(0) + 1 + u32::from(units < 0);
+    let length = 1 + u32::from(whole >= 10) + u32::from(whole >= 100) + u32::from(units < 0);
     (length..width).for_each(|_| line.put(b" "));
     if units < 0 {
         line.put(b"-");
     }
     line.unsigned(whole);
     line.put(b".");
-    line.decimals(part as u32, second as u32);
+    line.eight(part);
 }

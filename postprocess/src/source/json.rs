@@ -237,14 +237,7 @@ fn time(rest: &mut &[u8]) -> Option<Time> {
     let blanks = rest.iter().position(|&c| c != b' ')?;
     let text = &rest[blanks..];
     let (seconds, behind) = digits::split(text)?;
-    let decimals = behind.strip_prefix(b".")?.first_chunk::<8>()?;
-    let mut part = 0;
-    for digit in decimals.map(|c| c.wrapping_sub(b'0')) {
-        part = part * 10 + i64::from(digit);
-        if digit > 9 {
-            return None;
-        }
-    }
+    let part = digits::eight_digits(behind.strip_prefix(b".")?.first_chunk::<8>()?)?;
     *rest = behind[9..].strip_prefix(b",")?;
     let units = seconds.checked_mul(Time::SECOND.0).filter(|_| (seconds.unsigned_abs() as f64) < LONGEST)?;
     Some(Time(if text.starts_with(b"-") { units - part } else { units + part }))

@@ -37,7 +37,7 @@ use super::thread::{Side, Threads};
 use super::wake::PerhapsEnds;
 use super::what::{Activity, What};
 use super::{Meta, Span, Spans, Tally, NONE};
-use crate::event::names::{NameId, Names};
+use crate::event::names::{Counts, Names};
 use crate::event::number::{self, Level};
 use crate::event::point::Point;
 use crate::event::what::What as Said;
@@ -80,7 +80,7 @@ pub struct Builder {
     /// What the hosts took, and nobody knows when.
     pub(super) untold_steal: Time,
     /// How often what has this name happened.
-    pub(super) counts: HashMap<NameId, u64>,
+    pub(super) counts: Counts,
     intervals: Vec<Interval>,
     last: Time,
     /// Spans returned by [`Builder::take`], and the earliest start among them.
@@ -175,6 +175,7 @@ impl Builder {
     }
 
     /// What an event says, by the numbers of its machine.
+    #[inline]
     pub fn said(&self, e: &Event) -> Said {
         self.abi.what(e.what)
     }
@@ -211,17 +212,17 @@ impl Builder {
         self.last = self.last.max(t.saturating_add(e.dur));
         self.given_back(c, t);
         self.look(c, before, e, t);
-        if e.what == Said::Lost {
+        if matches!(e.what, Said::Lost) {
             return self.lose(c, e, t);
         }
         self.silent(c, before, e, t);
-        if e.what != Said::Switch && e.pid != self.running(c) {
+        if !matches!(e.what, Said::Switch) && e.pid != self.running(c) {
             self.resync(c, e.pid, t);
         }
         self.leave_low_power(c, t);
         self.decide(c, e.what);
         if let Said::Call(_) = e.what {
-            *self.counts.entry(e.name).or_default() += 1;
+            *self.counts.of(e.name) += 1;
         }
         match e.what {
             Said::Switch => self.switch(c, e, t),
@@ -233,6 +234,7 @@ impl Builder {
     }
 
     /// The index of a CPU, of which there may be no event yet.
+    #[inline]
     fn known_cpu(&mut self, cpu: CpuId) -> usize {
         while self.cpus.len() <= cpu.index() {
             self.cpus.push(Cpu::new(CpuId::new(self.cpus.len() as u32)));
@@ -289,8 +291,6 @@ impl Builder {
     /// Ends the open piece at `t`; the next begins there.
     pub(super) fn close(&mut self, c: usize, t: Time, how: Close) {
         let (pid, rpc) = self.owner(c);
-        let low = self.cpus[c].low_power.is_some();
-        let low_name = if low { self.names.id("-idlelp-") } else { NameId::EMPTY };
         let cpu = &mut self.cpus[c];
         let (id, start) = (cpu.id, cpu.since);
         let Some(top) = cpu.stack.last_mut() else { return };
@@ -304,9 +304,9 @@ impl Builder {
         let needed = ends && top.work().is_some() && (!top.shown || no_value == NONE && ret != NONE);
         if dur > Time::ZERO || needed {
             top.shown = true;
-            let idle = low && top.activity == Activity::Idle;
+            let idle = cpu.low_power.is_some() && top.activity == Activity::Idle;
             let interrupt = matches!(top.level(), Level::Irq | Level::Softirq);
-            let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
+            let (arg, name) = if idle { (1, self.names.id("-idlelp-")) } else { (top.arg, top.name) };
             let (what, ipc) = (What::Run(top.activity), ipc & 15);
             cpu.folded = None;
             if interrupt && pid == Some(Pid::IDLE) {
@@ -486,8 +486,8 @@ impl Builder {
         self.meta.boot_id = meta.boot_id;
         self.meta.monotonic = meta.monotonic;
         self.meta.recorder = meta.recorder;
-        let counts = std::mem::take(&mut self.counts);
-        self.meta.counts = counts.into_iter().map(|(name, n)| (self.names.text(name).to_string(), n)).collect();
+        let counted = self.counts.iter().map(|(name, n)| (self.names.text(name).to_string(), n));
+        self.meta.counts = counted.collect();
         if self.tally.wakeups > 0 {
             self.meta.counts.insert("-wakeup-".to_string(), self.tally.runs);
         }

@@ -131,7 +131,7 @@ impl Builder {
         }
         // A call that is denied has nothing but a return, where that is all the source sees of it.
         if frame.level() == Level::Syscall && self.cpus[c].stack.len() == 1 && !self.sees(Capability::Denied) {
-            *self.counts.entry(frame.name).or_default() += 1;
+            *self.counts.of(frame.name) += 1;
             self.close(c, t, Close::Pause { ipc: e.ipc & 15 });
             self.cpus[c].stack.push(frame);
             return;

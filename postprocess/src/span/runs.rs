@@ -50,6 +50,9 @@ impl<F: Read + Write + Seek> Runs<F> {
     /// # Errors
     /// Whatever error a file returns, or `each`.
     pub fn merge(self, last: &[Span], mut each: impl FnMut(&Span) -> io::Result<()>) -> io::Result<()> {
+        if self.files.is_empty() {
+            return last.iter().try_for_each(each);
+        }
         let mut streams = Vec::new();
         for file in self.files {
             streams.push(Stream::Run(Box::new(Run::new(file)?)));

@@ -14,6 +14,8 @@
 
 use std::cmp::Reverse;
 
+use kutrace_format::capability::Capability;
+
 use super::build::Builder;
 use super::stack::UNMASKABLE;
 use super::what::What as Is;
@@ -90,7 +92,12 @@ impl Look {
 
 impl Builder {
     /// An event comes, the first on its CPU since `before`.
+    #[inline]
     pub(super) fn look(&mut self, c: usize, before: Time, e: &Event, t: Time) {
+        let is_told = matches!(e.what, What::Point(Point::Steal));
+        if !is_told && !self.sees(Capability::Steal) {
+            return;
+        }
         let cpu = &mut self.cpus[c];
         if cpu.is_lost() || cpu.is_offline() {
             cpu.look.begin(t);

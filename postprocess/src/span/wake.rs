@@ -118,9 +118,9 @@ impl Builder {
             let why = why(&self.abi, woke.asleep, By::End);
             let name = self.names.id(why.name());
             if let Some(wait) = self.out.iter_mut().rev().take(KEPT).find(|span| woke.made(span)) {
-                let counted = self.counts.entry(wait.name).or_default();
+                let counted = self.counts.of(wait.name);
                 *counted = counted.saturating_sub(1);
-                *self.counts.entry(name).or_default() += 1;
+                *self.counts.of(name) += 1;
                 (wait.what, wait.name) = (What::Wait(why), name);
             }
         }
@@ -284,7 +284,7 @@ impl Builder {
     pub(super) fn wait(&mut self, pid: Pid, (start, end): (Time, Time), why: Reason, waker: Pid) {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
-            *self.counts.entry(name).or_default() += 1;
+            *self.counts.of(name) += 1;
             self.emit([Span::wait(pid, (why, waker), name, (start, end))]);
         }
     }

@@ -54,9 +54,15 @@ const fn escape(width: usize) -> i64 {
 /// Compresses `values`, with the width that needs the fewest bytes before compression.
 pub fn pack(values: &[i64], effort: Effort) -> Packed {
     let wide_of = |width: usize| values.iter().filter(|&&v| !fits(v, width)).count();
-    let choices = [1, 2, 4].map(|width| (width, wide_of(width)));
-    let cost = |&(width, wide): &(usize, usize)| values.len() * width + WIDE * wide;
-    let (width, wide) = choices.into_iter().min_by_key(cost).unwrap_or((4, 0));
+    let cost = |(width, wide): (usize, usize)| values.len() * width + WIDE * wide;
+    let (mut width, mut wide) = (1, wide_of(1));
+    for wider in [2, 4] {
+        // Where few are wide, none is looked at again.
+        if cost((wider, 0)) < cost((width, wide)) {
+            let other = (wider, wide_of(wider));
+            (width, wide) = std::cmp::min_by_key((width, wide), other, |&choice| cost(choice));
+        }
+    }
     let mut plain = Vec::with_capacity(values.len() * width + WIDE * wide);
     for plane in 0..width {
         let narrow = |v: i64| if fits(v, width) { v } else { escape(width) };
