@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kutrace_format::abi::event::{
     self, TaskState, IRQ, IRQ_RETURN, RUNNABLE, SCHED, SCHED_RETURN, SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL32,
-    SYSCALL_RETURN,
+    SYSCALL_RETURN, TRAP, TRAP_RETURN,
 };
 use kutrace_format::abi::word::Call;
 use kutrace_format::file::{NameKind, FLAG_WRAPPED};
@@ -406,6 +406,22 @@ fn lost_events_open_a_gap_that_lasts_to_the_next_block() {
     assert_eq!(last[..2], ["10 0 800 3 0 read", "10 0 30000 5 0 -lost-"]);
     assert_eq!(last[2..], ["310 1 2 8 0 b", "310 1 200 8 0 b.8", "400 0 5ec 0 0 local_timer"]);
     assert_eq!((meta.lost, meta.quality.len()), (5, 0), "what was counted as lost is not damage");
+}
+
+#[test]
+fn an_nmi_that_begins_a_block_before_a_switch_is_done_does_not_bring_the_thread_back() {
+    // Between the record of a switch and the switch an NMI may come, but no interrupt.
+    for (begin, end, back) in [(TRAP + 2, TRAP_RETURN + 2, 0), (IRQ + 0xec, IRQ_RETURN + 0xec, 1)] {
+        let mut trace = TraceBuilder::new(1, 1000);
+        let cpu = trace.cpu(0).running(7, "a", None).entry(10, SCHED, &[]).entry(20, SWITCH, &[8]);
+        cpu.entry(30, begin, &[]).next_block().entry(40, end, &[]);
+        cpu.running(8, "b", None).entry(50, SCHED_RETURN, &[]).entry(60, RUNNABLE, &[9]);
+        let (events, meta) = decode(&trace);
+        assert_eq!(meta.quality.len(), back, "{:?}", meta.quality);
+        let after = events.iter().filter(|(e, _)| e.ts >= Time(40) && e.what.is_event());
+        let pid = if back == 0 { 8 } else { 7 };
+        assert!(after.clone().count() >= 3 && after.clone().all(|(e, _)| e.pid.number() == pid), "{events:?}");
+    }
 }
 
 #[test]

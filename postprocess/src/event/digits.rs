@@ -48,6 +48,9 @@ impl Line {
         if value < 10 {
             return self.put(&[b'0' + value as u8]);
         }
+        if value < 100 {
+            return self.put(&[b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]);
+        }
         if value >= EIGHT {
             self.unsigned(value / EIGHT);
             return self.eight(value % EIGHT);
@@ -83,31 +86,18 @@ const fn eight(value: u64) -> u64 {
     tens | (twos - 10 * tens) << 8
 }
 
-/// How many digits these bytes begin with, the first in the lowest, and the number that they are.
-#[inline]
-const fn leading(bytes: u64) -> (usize, u64) {
-    let digits = bytes ^ ZEROS;
-    // The highest bit of each byte that is above 9; a carry goes to later bytes alone.
-    let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
-    let count = others.trailing_zeros() as usize / 8;
-    if count == 0 {
-        return (0, 0);
-    }
-    let ones = digits << (8 * (8 - count));
-    let twos = (ones * 10 + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
-    let fours = (twos * 100 + (twos >> 16)) & 0x0000_ffff_0000_ffff;
-    (count, (fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
-}
-
 /// The number that eight digits are; `None` if one of them is none.
 #[inline]
 pub fn eight_digits(text: &[u8; 8]) -> Option<i64> {
-    let (count, value) = leading(u64::from_le_bytes(*text));
-    (count == 8).then_some(value as i64)
+    let ones = u64::from_le_bytes(*text) ^ ZEROS;
+    // The highest bit of each byte that is above 9.
+    if (ones.wrapping_add(0x7676_7676_7676_7676) | ones) & 0x8080_8080_8080_8080 != 0 {
+        return None;
+    }
+    let twos = (ones * 10 + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (twos * 100 + (twos >> 16)) & 0x0000_ffff_0000_ffff;
+    Some(((fours * 10_000 + (fours >> 32)) & 0xffff_ffff) as i64)
 }
-
-/// 10 to the power of a number of digits.
-const POWERS: [i64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// Reads the decimal number that `text` begins with, and returns what follows it; `None` if there is none, or one of
 /// more than 18 digits.
@@ -118,14 +108,6 @@ pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {
         _ => (text, false),
     };
     let (mut value, mut length) = (0i64, 0);
-    while let Some(bytes) = digits.get(length..).and_then(<[u8]>::first_chunk::<8>) {
-        let (count, number) = leading(u64::from_le_bytes(*bytes));
-        value = value.wrapping_mul(POWERS[count]).wrapping_add(number as i64);
-        length += count;
-        if count < 8 || length > LONGEST {
-            break;
-        }
-    }
     while let Some(digit) = digits.get(length).map(|c| c.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
         value = value.wrapping_mul(10).wrapping_add(digit.into());
         length += 1;
@@ -137,6 +119,7 @@ pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn numbers_come_back() {
@@ -147,6 +130,23 @@ mod tests {
             line.put(b" y");
             assert_eq!(line.text(), format!("x{value} y").as_bytes());
             assert_eq!(split(&line.text()[1..]), Some((value, &b" y"[..])));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_as_others_write_and_read_them(value: i64, bits in 0..64u32, text in "[0-9]{0,7}[/-:0-9][0-9]{0,7}") {
+            let value = value >> bits;
+            let mut line = Line::empty();
+            line.signed(value);
+            let written = value.to_string();
+            prop_assert_eq!(line.text(), written.as_bytes());
+            let is_read = (1..=LONGEST).contains(&written.trim_start_matches('-').len());
+            prop_assert_eq!(split(line.text()), is_read.then_some((value, &b""[..])));
+            if let Ok(eight) = <&[u8; 8]>::try_from(text.as_bytes()) {
+                let is_number = eight.iter().all(u8::is_ascii_digit);
+                prop_assert_eq!(eight_digits(eight), is_number.then(|| text.parse().unwrap()));
+            }
         }
     }
 
