@@ -54,7 +54,9 @@ const KDUMP: &str = r#"
         syscall(320, fileno $kernel, fileno $initramfs, length $words, $words, 2) and die $!;
     ' $SHARE/second
     (while :; do ls -R /etc >/dev/null; done) &
+    perl -e 'getppid while 1' &
     await eval "kutrace_control status | grep 'older ones overwritten'"
+    kill $!
     record
     kutrace_control mark crash
     echo c >/proc/sysrq-trigger
@@ -177,7 +179,7 @@ fn the_trace_of_a_crashed_kernel_is_in_its_memory_up_to_the_crash() {
 #[test]
 fn the_kernel_of_kdump_keeps_it_whole_in_every_form() {
     let run = guest::succeed(
-        &[guest::AT_ONCE, "--kernel", "stock", "--no-load", "--cpus", "2", "--mem", "1024", "--second"],
+        &[guest::AT_ONCE, "--kernel", "stock", "--no-load", "--cpus", "2", "--mem", "640", "--second"],
         &script(KDUMP),
     );
     let traces = [("plain", 0), ("compressed", 3), ("flattened", 0)].map(|(form, status)| {

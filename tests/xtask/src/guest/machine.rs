@@ -169,7 +169,7 @@ pub fn command_line(guest: &Guest) -> Command {
     let panic = if guest.dump.is_empty() { -1 } else { 0 };
     let words =
         "console=ttyS0 loglevel=7 oops=panic tsc=reliable rcupdate.rcu_cpu_stall_timeout=60 lapic_timer_hz=1000000000";
-    let second = if guest.second { "crashkernel=384M" } else { "" };
+    let second = if guest.second { "crashkernel=224M" } else { "" };
     qemu.args(["-append", &format!("{words} panic={panic} {second} {}", guest.append)]);
     qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
     let share = option_value(&guest.share);
