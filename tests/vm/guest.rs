@@ -11,7 +11,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::slots::{self, Slots};
+use crate::turns::{self, Turn};
 
 /// A guest whose CPU 1 a test may keep busy with stick.ko, since nothing else needs it: no device, no worker of the kernel. An
 /// interrupt whose affinity is written while the kernel runs moves only when it comes the next time.
@@ -133,20 +133,20 @@ pub fn folder() -> PathBuf {
 pub const KERNEL: &str = "KUTRACE_VM_KERNEL";
 
 /// Waits until no other test has guests; none has until this is dropped.
-pub fn turn() -> Slots {
-    slots::all()
+pub fn turn() -> Turn {
+    turns::alone()
 }
 
-/// Waits for what a guest with these options takes of the host.
-fn turn_for(options: &[&str]) -> Slots {
+/// Waits for the turn of a guest with these options.
+fn turn_for(options: &[&str]) -> Turn {
     let is_stock = match options.iter().position(|option| *option == "--kernel") {
         Some(at) => options[at + 1].starts_with("stock"),
         None => env::var(KERNEL).is_ok_and(|kernel| kernel.starts_with("stock")),
     };
     // One thread executes all CPUs of a guest that is paced, and those of a stock kernel.
     match options.contains(&AT_ONCE) && !is_stock {
-        true => slots::all(),
-        false => slots::one(),
+        true => turns::alone(),
+        false => turns::shared(),
     }
 }
 

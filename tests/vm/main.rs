@@ -6,8 +6,8 @@
     allow(dead_code, unused_imports, reason = "tests of the night have parts that no other has")
 )]
 
-mod slots;
 mod guest;
+mod turns;
 mod trace;
 mod blocks;
 mod audit;

@@ -3,9 +3,9 @@
 //! with other seeds, on other kernels. `cargo xtask soak`: what the VM's tests check of the recorder, for hours.
 //!
 //! All programs of tests are built first, so that what does not compile is known before anything runs. The host's run
-//! one after the other; then two lanes take what is left, each guest a test of its own. What fails is shown at once and
-//! kept below target/failed. A test that says that its guest stood still too long to tell is repeated once, alone, at
-//! the end; nothing else is.
+//! one after the other; then lanes take what is left, each guest a test of its own. What fails is shown at once and kept
+//! below target/failed. A test that says that its guest stood still too long to tell is repeated once, alone, at the end;
+//! nothing else is.
 
 mod canary;
 mod lane;
@@ -13,7 +13,9 @@ mod plan;
 mod report;
 
 use std::fs;
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{bail, Context, Result};
@@ -210,7 +212,7 @@ impl Run {
         variables.extend(kernel.map(|kernel| ("KUTRACE_VM_KERNEL", kernel.to_owned())));
         let tasks = self.programs.tasks(selected, self.report.times())?;
         let (host, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.tier == Tier::Host);
-        for (tasks, lanes) in [(host, 1), (others, 2)] {
+        for (tasks, lanes) in [(host, 1), (others, lanes())] {
             lane::run(tasks, lanes, &variables, &self.report, &self.guard)?;
         }
         // One at a time, so that nothing else of ours is in the way.
@@ -233,4 +235,10 @@ impl Run {
     fn end(self, command: &str) -> Result<u8> {
         self.report.end(command, self.form, self.began.elapsed())
     }
+}
+
+/// How many tests run at a time: three for two CPUs, as a guest waits for half of its time; not more than their memory
+/// allows on any machine.
+fn lanes() -> usize {
+    (available_parallelism().map_or(1, NonZero::get) * 3 / 2).clamp(2, 6)
 }
