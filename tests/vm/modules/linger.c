@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
 // Keeps the kernel where it seldom is for long.
-//   probes      1 is as a probe of a tracepoint that has begun, 0 as the end of the first that has not: who waits for probes
-//               waits for those that had begun before
+//   probes      1 is as a probe of a tracepoint that has begun, 0 as the end of the first that has not ended. Whoever waits
+//               for probes waits for those that had begun before: after the first, 1 waits until somebody does
 //   sleepless   while it is 1 the machine does not get to sleep, and nor is it told so: the notice of sleep is waiting,
 //               which `noticed` says; then the machine does not go to sleep
 
@@ -17,11 +17,28 @@ static int begun[8];
 module_param(sleepless, bool, 0644);
 module_param(noticed, bool, 0444);
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+/* Who begins once somebody waits for the one before has another index. */
+static int linger_begin(void)
+{
+	int index = srcu_down_read(&tracepoint_srcu);
+
+	while (probes > ended && index == begun[probes - 1]) {
+		srcu_up_read(&tracepoint_srcu, index);
+		if (msleep_interruptible(10))
+			return -EINTR;
+		index = srcu_down_read(&tracepoint_srcu);
+	}
+	begun[probes++] = index;
+	return 0;
+}
+#endif
+
 static int linger_set(const char *text, const struct kernel_param *param)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 	if (*text == '1' && probes < ARRAY_SIZE(begun))
-		begun[probes++] = srcu_down_read(&tracepoint_srcu);
+		return linger_begin();
 	else if (*text == '0' && ended < probes)
 		srcu_up_read(&tracepoint_srcu, begun[ended++]);
 	else
