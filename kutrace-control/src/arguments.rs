@@ -101,14 +101,6 @@ Examples:
   kutrace_control export --perfetto t.pftrace t.trace
   kutrace_control stop - | kutrace_control export --parquet tables -";
 
-/// Clap's own puts the options first.
-const USAGE_SQL: &str = "kutrace_control sql [--json|--csv] FILE... QUERY";
-
-const AFTER_SQL: &str = "\
-Examples:
-  kutrace_control sql t.trace \"select name, dur_ns from waits\"
-  kutrace_control sql --csv fleet \"select * from traces\"";
-
 const AFTER_MERGE: &str = "\
 Examples:
   kutrace_control merge client.trace server.trace -o both.trace
@@ -236,9 +228,6 @@ pub enum Command {
     /// Write a trace for Perfetto, for Chrome or as Parquet tables
     #[command(after_help = AFTER_EXPORT, override_usage = USAGE_EXPORT)]
     Export(Export),
-    /// Answer a query in SQL about traces
-    #[command(after_help = AFTER_SQL, override_usage = USAGE_SQL)]
-    Sql(Sql),
     /// Join the traces of several machines, on the clock of the first
     #[command(after_help = AFTER_MERGE)]
     Merge(Merge),
@@ -492,23 +481,6 @@ impl Recover {
     pub fn output(&self) -> Output {
         Output::new(Some(self.output.clone()), IfExists::of(self.force))
     }
-}
-
-/// Options of `sql`.
-#[derive(Args, Debug)]
-pub struct Sql {
-    /// Raw traces, folders of Parquet tables, or files of those
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// The query; docs/data.md describes the tables and has examples
-    #[arg(required = true)]
-    pub query: String,
-    /// Print a JSON object for each row
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print CSV
-    #[arg(long)]
-    pub csv: bool,
 }
 
 /// Options of `why`.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Data tier: what other programs read of a trace, by their own packages from PyPI, and what `kutrace_sql` answers. Run
-//! by `cargo xtask test`.
+//! Data tier: what other programs read of a trace, by their own packages from PyPI. Run by `cargo xtask test`.
 
 mod fleet;
-mod sql;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -367,16 +365,21 @@ fn examples() -> Vec<(String, String)> {
 #[test]
 fn duckdb_gives_the_answers_of_the_docs() {
     let folder = tables("redis");
+    let asked = |sql: &str| -> Option<Vec<Vec<serde_json::Value>>> {
+        let text = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes())?;
+        Some(serde_json::from_str(&text).expect("rows"))
+    };
     for (sql, answer) in examples() {
-        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
-        let rows: Vec<Vec<serde_json::Value>> = serde_json::from_str(&text).expect("rows");
+        let Some((columns, rows)) = asked(&format!("describe {sql}")).zip(asked(&sql)) else { return };
         let word = |value: &serde_json::Value| match value {
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        // Its rows have no head, and the docs' columns are aligned.
+        // The docs' columns are aligned.
         let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        let found: Vec<_> = rows.iter().map(|row| row.iter().map(word).collect::<Vec<_>>().join(" ")).collect();
-        assert_eq!(found, answer.lines().skip(1).map(squeezed).collect::<Vec<_>>(), "{sql}");
+        let line = |row: &Vec<serde_json::Value>| row.iter().map(word).collect::<Vec<_>>().join(" ");
+        let head = columns.iter().map(|column| word(&column[0])).collect::<Vec<_>>().join(" ");
+        let found: Vec<_> = std::iter::once(head).chain(rows.iter().map(line)).collect();
+        assert_eq!(found, answer.lines().map(squeezed).collect::<Vec<_>>(), "{sql}");
     }
 }

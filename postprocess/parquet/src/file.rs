@@ -93,7 +93,7 @@ impl<'a> Place<'a> {
 }
 
 /// A text as the name of a folder has it after `host=`: what paths and those who read such names take for something else
-/// is `%XX`, as Hive has it, and DuckDB, DataFusion and Spark read it.
+/// is `%XX`, as Hive has it, and DuckDB and Spark read it.
 fn value(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c) || !c.is_ascii();
     let one = |c: char| if plain(c) { c.to_string() } else { format!("%{:02X}", u32::from(c)) };
