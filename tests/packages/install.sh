@@ -74,13 +74,10 @@ inside sh -ec 'cd /tmp; rawtoevent disk.trace | eventtospan | spantohtml >t.html
 if [ "$suite" != bookworm ]; then
     inside sh -ec 'cd /tmp
         rawtoctf disk.trace raw1 && rawtoctf --ctf2 disk.trace raw2
-        rawtoevent --binary disk.trace | eventtospan --binary >disk.spans
-        spantolttng --quiet disk.spans lttng1 && spantolttng --quiet --ctf2 disk.spans lttng2
-        for trace in raw1 raw2 lttng1 lttng2; do
+        for trace in raw1 raw2; do
             babeltrace2 --clock-cycles --no-delta "$trace" | grep -v " full_time: " >"$trace.txt"
         done
-        test "$(wc -l <raw1.txt)" -gt 4000 && cmp raw1.txt raw2.txt
-        test "$(wc -l <lttng1.txt)" -gt 3000 && cmp lttng1.txt lttng2.txt'
+        test "$(wc -l <raw1.txt)" -gt 4000 && cmp raw1.txt raw2.txt'
 fi
 
 # Programs with marks, each way: shared, static, as for the original's library, and from Python.

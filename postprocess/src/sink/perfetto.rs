@@ -398,7 +398,7 @@ pub fn program(name: &str, pid: Pid) -> &str {
 }
 
 /// The kernel's bits for the state of a thread that loses its CPU, as far as the wait says.
-pub(super) fn state_bits(state: State) -> i64 {
+fn state_bits(state: State) -> i64 {
     match state {
         State::Runnable => 0,
         State::Waits(Reason::Disk) => 2,

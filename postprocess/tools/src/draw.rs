@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Spans drawn for the viewers of others: what `spantoperfetto`, `spantochrome` and `kutrace_control export` share.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use kutrace_cli::{say, Exit};
+use kutrace_cli::Exit;
 use postprocess::event::names::NameId;
 use postprocess::line::count;
 use postprocess::sink::track::{Draw, Drawing, LeftOut};
-use postprocess::sink::{chrome, lttng, perfetto};
+use postprocess::sink::{chrome, perfetto};
 use postprocess::span::runs::Runs;
 use postprocess::span::{Meta, Span, Spans};
 use postprocess::why::request::{Found, Request};
 
 use crate::spans::{self, InOrder};
-use crate::{folder, outcome, Common, Output};
+use crate::{outcome, Common, Output};
 
 /// For whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,34 +69,6 @@ pub fn draw(spans: InOrder, viewer: Viewer, out: Output) -> Result<(Meta, Vec<St
 /// The spans, in files and in memory, and the requests with the name of what they are.
 type Rest<'a> = (Runs<File>, &'a [Span], Option<(NameId, Vec<Request>)>);
 
-/// What `spantolttng` does: makes a folder of the spans of `file`, or of standard input, and says what is not told.
-///
-/// # Errors
-/// If the spans cannot be read or kept, or the folder not be made or filled.
-pub fn lttng(file: Option<&PathBuf>, dir: &Path, how: &folder::How, quiet: bool) -> Result<Exit> {
-    let (spans, place) = spans::in_order(file)?;
-    let (last, threads, runs) = spans.split();
-    let Spans { meta, names, spans } = last;
-    let (untold, left_out) = folder::fill(dir, how.force, || {
-        let context = || dir.display().to_string();
-        let open = |cpu| File::create_new(dir.join(folder::of_cpu(cpu)));
-        let to = lttng::Writer::new((&meta, &names, &threads), how.edition(), open);
-        let ((metadata, untold), left_out) = all(to, meta.flags, (runs, &spans, None)).with_context(context)?;
-        fs::write(dir.join(folder::METADATA), metadata).with_context(context)?;
-        Ok((untold, left_out))
-    })?;
-    let of = |n: u64, one: &str, many: &str| Some(count(n, one, many)).filter(|_| n > 0);
-    let lines = [
-        Some("priorities are not known, and states are what waits say: 20, and R, S, D, T, t or X".to_string()),
-        of(untold.values, "call has no value that is known: 0", "calls have no value that is known: 0"),
-        of(untold.faults, "fault is left out", "faults are left out"),
-        of(untold.points, "mark, sample or other point is left out", "marks, samples and other points are left out"),
-        of(left_out.open, "call is not over at the end of the trace", "calls are not over at the end of the trace"),
-    ];
-    lines.into_iter().flatten().chain(unnamed(&meta)).filter(|_| !quiet).for_each(say);
-    Ok(outcome(&place, &meta))
-}
-
 fn all<D: Draw>(to: D, flags: u32, (runs, spans, requests): Rest) -> io::Result<(D::Out, LeftOut)> {
     let mut drawing = Drawing::new(flags, to);
     runs.merge(spans, |span| drawing.span(span))?;
@@ -106,13 +78,6 @@ fn all<D: Draw>(to: D, flags: u32, (runs, spans, requests): Rest) -> io::Result<
         drawing.request((pid, start, end), name)?;
     }
     drawing.finish()
-}
-
-/// What no viewer is told of whose the threads are, a line each.
-fn unnamed(meta: &Meta) -> impl Iterator<Item = String> {
-    let machines = (!meta.machines.is_empty()).then_some("which machine a thread is of is left out");
-    let groups = (!meta.cgroups.is_empty()).then_some("control groups are left out");
-    machines.into_iter().chain(groups).map(str::to_string)
 }
 
 /// A line for each thing that a viewer is not told.
@@ -138,7 +103,8 @@ fn untold(meta: &Meta, viewer: Viewer, left_out: LeftOut, searched: bool) -> Vec
         "slice is not over at the end of the trace, and ends there",
         "slices are not over at the end of the trace, and end there",
     ));
-    lines.extend(unnamed(meta));
+    lines.extend((!meta.machines.is_empty()).then(|| "which machine a thread is of is left out".to_string()));
+    lines.extend((!meta.cgroups.is_empty()).then(|| "control groups are left out".to_string()));
     if !meta.saved_views.is_empty() || !meta.added.is_null() {
         lines.push("saved views and notes are left out".to_string());
     }

@@ -16,7 +16,7 @@ fn wrong_usage_gives_status_2() {
 }
 
 /// All tools of this package.
-const TOOLS: [&str; 20] = [
+const TOOLS: [&str; 19] = [
     RAWTOEVENT,
     EVENTTOSPAN,
     SPANTOHTML,
@@ -35,7 +35,6 @@ const TOOLS: [&str; 20] = [
     PERFTOSPAN,
     SPANTOPERFETTO,
     SPANTOCHROME,
-    SPANTOLTTNG,
     SPANTOOTLP,
 ];
 

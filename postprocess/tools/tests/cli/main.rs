@@ -27,7 +27,6 @@ const SPANTOPROF: &str = env!("CARGO_BIN_EXE_spantoprof");
 const SPANTOWHY: &str = env!("CARGO_BIN_EXE_spantowhy");
 const SPANTOPERFETTO: &str = env!("CARGO_BIN_EXE_spantoperfetto");
 const SPANTOCHROME: &str = env!("CARGO_BIN_EXE_spantochrome");
-const SPANTOLTTNG: &str = env!("CARGO_BIN_EXE_spantolttng");
 const SPANTOOTLP: &str = env!("CARGO_BIN_EXE_spantootlp");
 const FTRACETOSPAN: &str = env!("CARGO_BIN_EXE_ftracetospan");
 const PERFTOSPAN: &str = env!("CARGO_BIN_EXE_perftospan");
