@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Sinks: what leaves the tools. Of spans a [`page`], [`mod@json`], a [`mod@profile`], a [`summary`], and as [`track`]s a
-//! trace of [`perfetto`] or [`chrome`]; of a raw trace a [`verdict`], its blocks in [`ctf`], and a [`dump`].
+//! trace of [`perfetto`]; of a raw trace a [`verdict`], its blocks in [`ctf`], and a [`dump`].
 
 pub mod page;
 pub mod json;
@@ -9,6 +9,5 @@ pub mod summary;
 pub mod verdict;
 pub mod track;
 pub mod perfetto;
-pub mod chrome;
 pub mod ctf;
 pub mod dump;

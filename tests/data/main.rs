@@ -13,10 +13,10 @@ use std::sync::LazyLock;
 use flate2::read::GzDecoder;
 use kutrace_parquet::kind;
 use kutrace_parquet::write::write;
-use kutrace_tests::draw::{drawn, made, perfetto, sample, Drawn, SAMPLES};
+use kutrace_tests::draw::{drawn, made, sample, Drawn, SAMPLES};
 use kutrace_tests::skip::skip;
 use kutrace_tests::tree;
-use kutrace_tools::draw::{draw, Viewer};
+use kutrace_tools::draw::draw;
 use kutrace_tools::spans::Ordering;
 use kutrace_tools::Common;
 use postprocess::direct::spans_of_raw;
@@ -92,7 +92,7 @@ fn counts(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> BTreeMap<String, usi
 fn perfetto_s_own_schema_reads_what_the_spans_say() {
     for name in SAMPLES {
         let spans = sample(name);
-        let bytes = drawn(&spans, perfetto).0;
+        let bytes = drawn(&spans).0;
         let Some(text) = script("decode.py", &[], &bytes) else { return };
         let read: BTreeMap<String, BTreeMap<String, usize>> = serde_json::from_str(&text).expect("counts");
         let none = BTreeMap::new();
@@ -122,7 +122,7 @@ fn perfetto_s_own_schema_reads_every_kind_of_what_a_trace_has() {
     let mut ordering = Ordering::default();
     let last = Keep::finish(&mut ordering, spans.clone());
     let common = Common { output: Some(to.clone()), quiet: true };
-    draw(ordering.finish(last).expect("order"), Viewer::Perfetto, common.open().expect("a file")).expect("a trace");
+    draw(ordering.finish(last).expect("order"), common.open().expect("a file")).expect("a trace");
     let Some(text) = script("decode.py", &[], &fs::read(to).expect("a trace")) else { return };
     let read: BTreeMap<String, BTreeMap<String, usize>> = serde_json::from_str(&text).expect("counts");
     let of = |number: u32| move |s: &Span| s.event() == number as i32;

@@ -15,7 +15,7 @@ use postprocess::time::Time;
 use super::*;
 
 /// The tools that write what others read to standard output.
-const OUT: [&str; 3] = [SPANTOPERFETTO, SPANTOCHROME, SPANTOOTLP];
+const OUT: [&str; 2] = [SPANTOPERFETTO, SPANTOOTLP];
 
 /// What a tool reads, and the same with damage in it.
 struct Recording {
@@ -132,10 +132,8 @@ fn of_whom_a_thread_is_is_said_to_be_left_out() {
     let spans = |raw: &[u8]| run(EVENTTOSPAN, &[], &run(RAWTOEVENT, &[], raw).stdout).stdout;
     for (raw, several) in [(&alone, false), (&both, true)] {
         let spans = spans(raw);
-        for tool in [SPANTOPERFETTO, SPANTOCHROME] {
-            let said = stderr(&run(tool, &[], &spans));
-            assert!(said.contains(": control groups are left out\n"), "{tool}: {said}");
-            assert_eq!(said.contains(": which machine a thread is of is left out\n"), several, "{tool}: {said}");
-        }
+        let said = stderr(&run(SPANTOPERFETTO, &[], &spans));
+        assert!(said.contains(": control groups are left out\n"), "{said}");
+        assert_eq!(said.contains(": which machine a thread is of is left out\n"), several, "{said}");
     }
 }
