@@ -10,7 +10,6 @@ use clap_complete::Shell;
 use kutrace_format::abi::command::{Ports, IPC, LLC, WRAP};
 use kutrace_format::abi::programs::Quota;
 use kutrace_tools::ask::{Asked, Between};
-use kutrace_tools::draw::Viewer;
 use postprocess::sink::summary::By;
 
 use crate::at::TimeOfDay;
@@ -94,20 +93,12 @@ Examples:
   ssh box 'kutrace_control stop -' | kutrace_control html - -o t.html";
 
 /// Clap's own does not fit into a line.
-const USAGE_EXPORT: &str = "kutrace_control export --perfetto OUT|--chrome OUT|--parquet DIR [FILE]";
+const USAGE_EXPORT: &str = "kutrace_control export --perfetto OUT|--parquet DIR [FILE]";
 
 const AFTER_EXPORT: &str = "\
 Examples:
   kutrace_control export --perfetto t.pftrace t.trace
   kutrace_control stop - | kutrace_control export --parquet tables -";
-
-/// Clap's own puts the options first.
-const USAGE_SQL: &str = "kutrace_control sql [--json|--csv] FILE... QUERY";
-
-const AFTER_SQL: &str = "\
-Examples:
-  kutrace_control sql t.trace \"select name, dur_ns from waits\"
-  kutrace_control sql --csv fleet \"select * from traces\"";
 
 const AFTER_MERGE: &str = "\
 Examples:
@@ -233,12 +224,9 @@ pub enum Command {
     /// Make an HTML page from a trace
     #[command(after_help = AFTER_HTML)]
     Html(Page),
-    /// Write a trace for Perfetto, for Chrome or as Parquet tables
+    /// Write a trace for Perfetto, or as Parquet tables
     #[command(after_help = AFTER_EXPORT, override_usage = USAGE_EXPORT)]
     Export(Export),
-    /// Answer a query in SQL about traces
-    #[command(after_help = AFTER_SQL, override_usage = USAGE_SQL)]
-    Sql(Sql),
     /// Join the traces of several machines, on the clock of the first
     #[command(after_help = AFTER_MERGE)]
     Merge(Merge),
@@ -379,9 +367,6 @@ struct Targets {
     /// New file for Perfetto; `-` for standard output
     #[arg(long, value_name = "OUT")]
     perfetto: Option<PathBuf>,
-    /// New file of Chrome's JSON
-    #[arg(long, value_name = "OUT")]
-    chrome: Option<PathBuf>,
     /// Folder of Parquet tables, to which the trace is added
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
@@ -390,8 +375,8 @@ struct Targets {
 /// Where a trace goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A new file for a viewer, or standard output.
-    Viewer(Viewer, Option<PathBuf>),
+    /// A new file for Perfetto, or standard output.
+    Perfetto(Option<PathBuf>),
     /// A folder of tables.
     Tables(PathBuf),
 }
@@ -399,11 +384,10 @@ pub enum Target {
 impl Export {
     /// Where it goes.
     pub fn target(&self) -> Target {
-        let Targets { perfetto, chrome, parquet } = &self.targets;
-        match (parquet, chrome) {
-            (Some(folder), _) => Target::Tables(folder.clone()),
-            (None, Some(out)) => Target::Viewer(Viewer::Chrome, Some(out.clone())),
-            (None, None) => Target::Viewer(Viewer::Perfetto, perfetto.clone()),
+        let Targets { perfetto, parquet } = &self.targets;
+        match parquet {
+            Some(folder) => Target::Tables(folder.clone()),
+            None => Target::Perfetto(perfetto.clone()),
         }
     }
 }
@@ -492,23 +476,6 @@ impl Recover {
     pub fn output(&self) -> Output {
         Output::new(Some(self.output.clone()), IfExists::of(self.force))
     }
-}
-
-/// Options of `sql`.
-#[derive(Args, Debug)]
-pub struct Sql {
-    /// Raw traces, folders of Parquet tables, or files of those
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// The query; docs/data.md describes the tables and has examples
-    #[arg(required = true)]
-    pub query: String,
-    /// Print a JSON object for each row
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print CSV
-    #[arg(long)]
-    pub csv: bool,
 }
 
 /// Options of `why`.

@@ -24,7 +24,6 @@ use crate::recover::{recover, recover_boot};
 use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
-use crate::sql::sql;
 use crate::top::top;
 use crate::watch::watch;
 
@@ -92,7 +91,6 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Diff(diff) => show::diff(&diff),
         Command::Html(page) => show::page(&page)?,
         Command::Export(export) => show::export(&export)?,
-        Command::Sql(asked) => return sql(&asked),
         Command::Merge(asked) => merge(&asked.files, &asked.output())?,
         Command::Recover(asked) => match asked.image() {
             Some(image) => recover(image, &asked.output())?,

@@ -40,4 +40,3 @@ pub mod output;
 pub mod merge;
 pub mod recover;
 pub mod show;
-pub mod sql;

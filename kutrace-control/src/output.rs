@@ -2,18 +2,14 @@
 //! Where a trace or a page goes: a file that appears whole or not at all, or standard output.
 
 use std::fmt;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use jiff::Zoned;
 use kutrace_cli::signal::SignalGuard;
-use kutrace_cli::{standard, Failure};
-use rustix::fs::{linkat, AtFlags, Mode, OFlags, CWD};
-use tempfile::NamedTempFile;
+use kutrace_cli::{standard, Draft, Failure};
 
 use crate::names::machine;
 
@@ -117,72 +113,16 @@ fn check_file(path: &Path, existing: IfExists) -> Result<()> {
 }
 
 fn write_file(path: &Path, existing: IfExists, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
     // Else a signal would leave the hidden file of some file systems behind.
     let guard = SignalGuard::new()?;
-    let mut draft = Draft::new(directory)?;
+    let mut draft = Draft::new(path)?;
     write(draft.file())?;
     draft.file().sync_all()?;
     guard.check()?;
-    Ok(draft.publish(directory, path, existing)?)
-}
-
-/// A file that is not there yet for anybody else.
-enum Draft {
-    /// It has no name: if this process is killed, nothing is left of it.
-    Nameless(File),
-    /// For file systems that know no other: it has a name that nobody looks for.
-    Hidden(NamedTempFile),
-}
-
-impl Draft {
-    fn new(directory: &Path) -> io::Result<Draft> {
-        let mode = Mode::from_raw_mode(MODE);
-        match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
-            Ok(file) => Ok(Draft::Nameless(file.into())),
-            // A folder that is not there is said to be, and not what would have been made in it.
-            Err(error) if !directory.is_dir() => Err(error.into()),
-            Err(_) => hidden().permissions(Permissions::from_mode(MODE)).tempfile_in(directory).map(Draft::Hidden),
-        }
-    }
-
-    fn file(&mut self) -> &mut File {
-        match self {
-            Draft::Nameless(file) => file,
-            Draft::Hidden(file) => file.as_file_mut(),
-        }
-    }
-
-    /// Gives it its name.
-    fn publish(self, directory: &Path, path: &Path, existing: IfExists) -> io::Result<()> {
-        match (self, existing) {
-            (Draft::Nameless(file), IfExists::Keep) => link(&file, path),
-            // A link does not replace, a rename does.
-            (Draft::Nameless(file), IfExists::Replace) => {
-                let linked = hidden().make_in(directory, |name| link(&file, name))?;
-                Ok(linked.persist(path).map(drop)?)
-            }
-            (Draft::Hidden(file), IfExists::Keep) => Ok(file.persist_noclobber(path).map(drop)?),
-            (Draft::Hidden(file), IfExists::Replace) => Ok(file.persist(path).map(drop)?),
-        }
-    }
-}
-
-/// What the umask leaves of this is what a file may.
-const MODE: u32 = 0o666;
-
-fn hidden() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".ku_");
-    builder
-}
-
-fn link(file: &File, path: &Path) -> io::Result<()> {
-    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(linkat(CWD, place, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+    Ok(match existing {
+        IfExists::Keep => draft.publish(),
+        IfExists::Replace => draft.replace(),
+    }?)
 }
 
 /// `ku_YYYYMMDD_HHMMSS_host_pid.trace`, in local time.
@@ -195,6 +135,7 @@ fn default_name() -> String {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     fn file(path: &Path, existing: IfExists) -> Output {
         Output::new(Some(path.to_owned()), existing)
@@ -255,29 +196,6 @@ mod tests {
         });
         assert!(format!("{:#}", full.unwrap_err()).contains("t.trace: "));
         assert_eq!(listing(directory.path()), 0);
-    }
-
-    #[test]
-    fn a_draft_has_no_name_where_the_file_system_can_do_without() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut draft = Draft::new(directory.path()).unwrap();
-        draft.file().write_all(b"hello").unwrap();
-        let hidden = matches!(draft, Draft::Hidden(_));
-        assert_eq!(listing(directory.path()), usize::from(hidden));
-        drop(draft);
-        assert_eq!(listing(directory.path()), 0);
-    }
-
-    #[test]
-    fn a_hidden_draft_is_published_like_a_nameless_one() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("t.trace");
-        let draft = || Draft::Hidden(hidden().tempfile_in(directory.path()).unwrap());
-        draft().publish(directory.path(), &path, IfExists::Keep).unwrap();
-        let taken = draft().publish(directory.path(), &path, IfExists::Keep).unwrap_err();
-        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
-        draft().publish(directory.path(), &path, IfExists::Replace).unwrap();
-        assert_eq!(listing(directory.path()), 1);
     }
 
     #[test]

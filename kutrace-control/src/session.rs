@@ -9,11 +9,12 @@
 use std::io::Write;
 use std::iter;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::Arc;
 
 use anyhow::{bail, ensure, Context, Result};
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use kutrace_cli::progress::Watch;
 use kutrace_cli::signal::SignalGuard;
 use kutrace_cli::{say, Exit, Failure};
 use kutrace_format::abi::block;
@@ -426,16 +427,17 @@ fn overwritten() -> Failure {
     )
 }
 
-/// What is to be told the bytes written: draws a bar on standard error, where that is a terminal, and fails if a signal
-/// asks for the end.
+/// What is to be told the bytes written: shows how much that is, where standard error is a terminal, and fails if a
+/// signal asks for the end.
 pub(crate) fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
     let guard = SignalGuard::new()?;
-    let bar = ProgressBar::new((selection.blocks.len() * block::BYTES) as u64);
-    let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}");
-    let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let bar = bar.with_finish(ProgressFinish::AndClear);
+    let (all, done) = (selection.blocks.len() * block::BYTES, Arc::new(AtomicUsize::new(0)));
+    let shown = done.clone();
+    let watch = Watch::at_terminal(move || Some((shown.load(Relaxed) * 100).checked_div(all)? as u64));
     Ok(move |bytes: usize| {
-        bar.inc(bytes as u64);
+        // It is shown for as long as there may be more.
+        let _watch = &watch;
+        done.fetch_add(bytes, Relaxed);
         guard.check()
     })
 }

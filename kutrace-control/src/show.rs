@@ -61,7 +61,7 @@ pub fn page(asked: &Page) -> Result<Exit> {
     Ok(outcome(&name(file), &spans.meta))
 }
 
-/// Writes a raw file for the viewers of others.
+/// Writes a raw file for Perfetto, or as tables.
 pub fn export(asked: &Export) -> Result<Exit> {
     let file = asked.trace.file();
     let watch = Watch::at_terminal(percent);
@@ -75,10 +75,10 @@ pub fn export(asked: &Export) -> Result<Exit> {
         ordering.finish(last)
     };
     let (meta, told) = match target {
-        Target::Viewer(viewer, output) => {
+        Target::Perfetto(output) => {
             // What cannot be written is said before the work.
             let out = Common { output, ..common.clone() }.open()?;
-            draw(spans()?, viewer, out)?
+            draw(spans()?, out)?
         }
         Target::Tables(folder) => tables(spans()?, &folder, None)?,
     };

@@ -323,59 +323,6 @@ fn colour_is_for_terminals_and_not_against_no_color() {
     assert!(at_terminal("") && !at_terminal("1"));
 }
 
-/// `kutrace_control sql` where a script takes the place of the engine, with what it left of temporary folders.
-fn sql(folder: &Path, script: &str, words: &[&str]) -> ((i32, String, String), usize) {
-    let (place, temporary) = (folder.join("bin"), folder.join("tmp"));
-    for made in [&place, &temporary] {
-        fs::create_dir_all(made).unwrap();
-    }
-    let engine = place.join("kutrace_sql");
-    fs::write(&engine, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&engine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", place.display(), std::env::var("PATH").unwrap());
-    let mut command = control(folder);
-    let ended = ended(command.arg("sql").args(words).env("PATH", path).env("TMPDIR", &temporary).output().unwrap());
-    (ended, fs::read_dir(&temporary).unwrap().count())
-}
-
-#[test]
-fn a_query_goes_to_the_engine_with_the_tables_of_raw_traces_beside_those_of_folders() {
-    let folder = folder();
-    let folder = folder.path();
-    let show = "for word; do if [ -d \"$word/traces\" ]; then ls \"$word\"; else echo \"$word\"; fi; done; exit 5";
-    let (ended, left) = sql(folder, show, &["--json", "t.raw", ".", "select 1"]);
-    let expected =
-        "--json\n--\n.\narcs\ncauses\ncpus\ndurations\npoints\nrequests\nspans\nthreads\ntraces\nwaits\nselect 1\n"
-            .to_string();
-    assert_eq!((ended, left), ((5, expected, String::new()), 0));
-    let (ended, left) = sql(folder, show, &["--csv", ".", "--", "--select 1"]);
-    assert_eq!((ended, left), ((5, "--csv\n--\n.\n--select 1\n".to_string(), String::new()), 0));
-}
-
-#[test]
-fn a_query_on_what_is_not_whole_or_no_trace_says_so() {
-    let folder = folder();
-    let folder = folder.path();
-    let mut trace = TraceBuilder::new(1, 1_000);
-    trace.cpu(0).call(10, 0, 0).lose(3);
-    fs::write(folder.join("lost.raw"), trace.bytes()).unwrap();
-    let ((status, out, err), left) = sql(folder, "echo answer", &["lost.raw", "select 1"]);
-    assert_eq!((status, &*out, left), (3, "answer\n", 0), "{err}");
-    assert!(err.contains("lost.raw: 3 events were lost while recording"), "{err}");
-    let ((status, out, err), left) = sql(folder, "echo answer", &["there", "select 1"]);
-    assert_eq!((status, &*out, left), (1, "", 0));
-    assert_eq!(err, "kutrace_control: there: byte 0: not a KUtrace trace\n");
-    let absent = control(folder).args(["sql", "t.raw", "select 1"]).env("PATH", "").output().unwrap();
-    let (status, _, err) = ended(absent);
-    assert_eq!((status, err.lines().count()), (1, 2), "{err}");
-    assert!(
-        err.starts_with("kutrace_control: kutrace_sql: neither beside kutrace_control nor in PATH\nhint: "),
-        "{err}"
-    );
-    let ((status, _, err), left) = sql(folder, "kill -INT $PPID; exec sleep 5", &["t.raw", "select 1"]);
-    assert!(status == 130 && left == 0 && err.ends_with("interrupted\n"), "{status}: {left} left: {err}");
-}
-
 #[test]
 fn every_command_has_a_manual_and_the_program_completions() {
     let folder = folder();
@@ -396,7 +343,6 @@ fn every_command_has_a_manual_and_the_program_completions() {
         "diff",
         "html",
         "export",
-        "sql",
         "merge",
         "recover",
         "check",

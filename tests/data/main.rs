@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Data tier: what other programs read of a trace, by their own packages from PyPI, and what `kutrace_sql` answers. Run
-//! by `cargo xtask test`.
+//! Data tier: what other programs read of a trace, by their own packages from PyPI. Run by `cargo xtask test`.
 
 mod fleet;
-mod sql;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +13,10 @@ use std::sync::LazyLock;
 use flate2::read::GzDecoder;
 use kutrace_parquet::kind;
 use kutrace_parquet::write::write;
-use kutrace_tests::draw::{drawn, made, perfetto, sample, Drawn, SAMPLES};
+use kutrace_tests::draw::{drawn, made, sample, Drawn, SAMPLES};
 use kutrace_tests::skip::skip;
 use kutrace_tests::tree;
-use kutrace_tools::draw::{draw, Viewer};
+use kutrace_tools::draw::draw;
 use kutrace_tools::spans::Ordering;
 use kutrace_tools::Common;
 use postprocess::direct::spans_of_raw;
@@ -94,7 +92,7 @@ fn counts(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> BTreeMap<String, usi
 fn perfetto_s_own_schema_reads_what_the_spans_say() {
     for name in SAMPLES {
         let spans = sample(name);
-        let bytes = drawn(&spans, perfetto).0;
+        let bytes = drawn(&spans).0;
         let Some(text) = script("decode.py", &[], &bytes) else { return };
         let read: BTreeMap<String, BTreeMap<String, usize>> = serde_json::from_str(&text).expect("counts");
         let none = BTreeMap::new();
@@ -124,7 +122,7 @@ fn perfetto_s_own_schema_reads_every_kind_of_what_a_trace_has() {
     let mut ordering = Ordering::default();
     let last = Keep::finish(&mut ordering, spans.clone());
     let common = Common { output: Some(to.clone()), quiet: true };
-    draw(ordering.finish(last).expect("order"), Viewer::Perfetto, common.open().expect("a file")).expect("a trace");
+    draw(ordering.finish(last).expect("order"), common.open().expect("a file")).expect("a trace");
     let Some(text) = script("decode.py", &[], &fs::read(to).expect("a trace")) else { return };
     let read: BTreeMap<String, BTreeMap<String, usize>> = serde_json::from_str(&text).expect("counts");
     let of = |number: u32| move |s: &Span| s.event() == number as i32;
@@ -367,16 +365,21 @@ fn examples() -> Vec<(String, String)> {
 #[test]
 fn duckdb_gives_the_answers_of_the_docs() {
     let folder = tables("redis");
+    let asked = |sql: &str| -> Option<Vec<Vec<serde_json::Value>>> {
+        let text = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes())?;
+        Some(serde_json::from_str(&text).expect("rows"))
+    };
     for (sql, answer) in examples() {
-        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
-        let rows: Vec<Vec<serde_json::Value>> = serde_json::from_str(&text).expect("rows");
+        let Some((columns, rows)) = asked(&format!("describe {sql}")).zip(asked(&sql)) else { return };
         let word = |value: &serde_json::Value| match value {
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        // Its rows have no head, and the docs' columns are aligned.
+        // The docs' columns are aligned.
         let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        let found: Vec<_> = rows.iter().map(|row| row.iter().map(word).collect::<Vec<_>>().join(" ")).collect();
-        assert_eq!(found, answer.lines().skip(1).map(squeezed).collect::<Vec<_>>(), "{sql}");
+        let line = |row: &Vec<serde_json::Value>| row.iter().map(word).collect::<Vec<_>>().join(" ");
+        let head = columns.iter().map(|column| word(&column[0])).collect::<Vec<_>>().join(" ");
+        let found: Vec<_> = std::iter::once(head).chain(rows.iter().map(line)).collect();
+        assert_eq!(found, answer.lines().map(squeezed).collect::<Vec<_>>(), "{sql}");
     }
 }

@@ -36,7 +36,6 @@ mod upstream;
 mod page;
 mod viewer;
 mod draw;
-mod lttng;
 mod dump;
 mod verdict;
 mod summary;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use kutrace_format::capability::Capability;
-use kutrace_tests::draw::{drawn, perfetto, sample, SAMPLES};
+use kutrace_tests::draw::{drawn, sample, SAMPLES};
 use postprocess::event::number;
 use postprocess::id::{CpuId, Pid};
 use postprocess::source::events::read;
@@ -48,7 +48,7 @@ fn gaps(spans: &Spans) -> Vec<CpuId> {
 fn what_was_written_for_perfetto_comes_back() {
     for name in SAMPLES {
         let spans = sample(name);
-        let (again, tally) = build(read(&drawn(&spans, perfetto).0[..]).unwrap());
+        let (again, tally) = build(read(&drawn(&spans).0[..]).unwrap());
         assert_eq!((tally.unknown, tally.late, &again.meta.quality[..]), (0, 0, &[][..]), "{name}");
         let wakeups = |spans: &Spans| -> Vec<(Time, u32)> {
             let woken = |s: &&Span| s.event() == number::RUNNABLE as i32;
@@ -74,7 +74,7 @@ fn what_was_written_for_perfetto_comes_back() {
 
 #[test]
 fn a_trace_that_is_cut_off_says_where() {
-    let whole = drawn(&sample(SAMPLES[0]), perfetto).0;
+    let whole = drawn(&sample(SAMPLES[0])).0;
     let all = read(&whole[..]).unwrap();
     for cut in [whole.len() - 1, whole.len() / 2, 5_000] {
         let part = read(&whole[..cut]).unwrap();
@@ -87,7 +87,7 @@ fn a_trace_that_is_cut_off_says_where() {
 
 #[test]
 fn a_damaged_trace_is_read_without_a_panic() {
-    let whole = drawn(&sample(SAMPLES[0]), perfetto).0;
+    let whole = drawn(&sample(SAMPLES[0])).0;
     let whole = &whole[..whole.len().min(60_000)];
     let mut counted = 0;
     for (at, byte) in (0..whole.len()).step_by(397).zip([0, 0xff, 0x0a, 0x80, 7].iter().cycle()) {

@@ -18,7 +18,7 @@ chmod +x "$root/usr/sbin/policy-rc.d"
 # Installed before, so that what these leave of their own is not counted.
 case $suite in
     bookworm) headers="linux-headers-6.12-cloud-amd64 linux-headers-cloud-amd64" ;;
-    *) headers="linux-headers-cloud-amd64 babeltrace2" ;;
+    *) headers="linux-headers-cloud-amd64" ;;
 esac
 echo "deb ${mirror%/}-security $suite-security main" >>"$root/etc/apt/sources.list"
 inside apt-get update -q >>"$root.log"
@@ -69,19 +69,6 @@ grep -q '^module  *wrong  *not loaded' "$root.check"
 # The pipeline from a recorded trace to a page, and back.
 cp "$(dirname "$0")/../../samples/disk.trace" "$root/tmp"
 inside sh -ec 'cd /tmp; rawtoevent disk.trace | eventtospan | spantohtml >t.html; htmltospan t.html | spantoprof >p.json; kutrace_control why disk.trace --call write --top 3'
-
-# What CTF 2 describes is what CTF 1.8 describes, but for where the whole counter is. Debian 12 has no reader of it.
-if [ "$suite" != bookworm ]; then
-    inside sh -ec 'cd /tmp
-        rawtoctf disk.trace raw1 && rawtoctf --ctf2 disk.trace raw2
-        rawtoevent --binary disk.trace | eventtospan --binary >disk.spans
-        spantolttng --quiet disk.spans lttng1 && spantolttng --quiet --ctf2 disk.spans lttng2
-        for trace in raw1 raw2 lttng1 lttng2; do
-            babeltrace2 --clock-cycles --no-delta "$trace" | grep -v " full_time: " >"$trace.txt"
-        done
-        test "$(wc -l <raw1.txt)" -gt 4000 && cmp raw1.txt raw2.txt
-        test "$(wc -l <lttng1.txt)" -gt 3000 && cmp lttng1.txt lttng2.txt'
-fi
 
 # Programs with marks, each way: shared, static, as for the original's library, and from Python.
 cp "$(dirname "$0")/../vm/original.cc" "$root/tmp"

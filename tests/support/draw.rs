@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What viewers are told, read back: slices by track, what each CPU runs, how often there is what.
+//! What Perfetto is told, read back: slices by track, what each CPU runs, how often there is what.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::Path;
 
 use postprocess::direct::spans_of_raw;
-use postprocess::event::names::NameId;
-use postprocess::id::Pid;
-use postprocess::sink::chrome::{self as json, CPUS};
-use postprocess::sink::perfetto::{self as proto, message};
-use postprocess::sink::track::{Draw, Drawing, LeftOut, AWAKE};
+use postprocess::sink::perfetto::{message, Drawing};
+use postprocess::sink::track::{LeftOut, AWAKE};
 use postprocess::source::events::read;
 use postprocess::span::limit::SpanLimit;
-use postprocess::span::{build, Meta, Spans};
+use postprocess::span::{build, Spans};
 use prost::Message;
-use serde_json::Value;
 
 /// The samples that are drawn.
 pub const SAMPLES: [&str; 4] = ["pipeline", "convoy", "disk", "redis"];
@@ -37,46 +32,14 @@ pub fn made() -> Spans {
     build(read(&include_bytes!("made.txt")[..]).expect("memory can be read")).0
 }
 
-/// Makes what draws into a vector.
-pub type Make<D> = fn(&'static Meta, &'static [String], &'static BTreeMap<Pid, NameId>, Vec<u8>) -> io::Result<D>;
-
-/// A writer for Perfetto.
-///
-/// # Errors
-/// None.
-pub fn perfetto(
-    meta: &'static Meta,
-    names: &'static [String],
-    threads: &'static BTreeMap<Pid, NameId>,
-    out: Vec<u8>,
-) -> io::Result<proto::Writer<'static, Vec<u8>>> {
-    proto::Writer::new(meta, names, threads, out)
-}
-
-/// A writer for Chrome.
-///
-/// # Errors
-/// None.
-pub fn chrome(
-    meta: &'static Meta,
-    names: &'static [String],
-    threads: &'static BTreeMap<Pid, NameId>,
-    out: Vec<u8>,
-) -> io::Result<json::Writer<'static, Vec<u8>>> {
-    json::Writer::new(meta, names, threads, out)
-}
-
-/// Draws spans.
+/// Spans as Perfetto is told them.
 ///
 /// # Panics
 /// If memory cannot be written to.
-pub fn drawn<D: Draw<Out = Vec<u8>>>(spans: &Spans, make: Make<D>) -> (Vec<u8>, LeftOut) {
-    // A test is over before this matters.
-    let spans: &'static Spans = Box::leak(Box::new(spans.clone()));
+pub fn drawn(spans: &Spans) -> (Vec<u8>, LeftOut) {
     let own = spans.spans.iter().filter(|span| span.is_own_code());
     let threads = own.filter_map(|span| Some((span.thread()?, span.name))).collect();
-    let writer = make(&spans.meta, &spans.names, Box::leak(Box::new(threads)), Vec::new()).expect("memory");
-    let mut drawing = Drawing::new(spans.meta.flags, writer);
+    let mut drawing = Drawing::new(&spans.meta, &spans.names, &threads, Vec::new()).expect("memory");
     spans.spans.iter().for_each(|span| drawing.span(span).expect("memory"));
     drawing.finish().expect("memory")
 }
@@ -94,7 +57,7 @@ pub struct Slice {
     pub ret: Option<i64>,
 }
 
-/// What a viewer is told.
+/// What Perfetto is told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawn {
     /// Slices by start, the outer first: of threads (true) and CPUs.
@@ -234,59 +197,6 @@ impl Drawn {
         assert_eq!(sent, arrived, "a flow has one end");
         told.flows = sent.len();
         lanes.into_iter().for_each(|(kind, _)| *told.lanes.entry(kind).or_default() += 1);
-        told.finish(opens)
-    }
-
-    /// Reads Chrome's JSON.
-    ///
-    /// # Panics
-    /// If it is not sound.
-    pub fn chrome(bytes: &[u8]) -> Drawn {
-        let trace: Value = serde_json::from_slice(bytes).expect("JSON");
-        let (mut told, mut opens) = (Drawn::default(), BTreeMap::new());
-        let (mut sent, mut arrived, mut begun) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
-        for event in trace["traceEvents"].as_array().expect("a list") {
-            let number = |key: &str| event[key].as_u64().unwrap_or(0);
-            let at = (event["ts"].as_f64().unwrap_or(0.0) * 1000.0).round() as i64;
-            let name = || event["name"].as_str().expect("a name").to_string();
-            let (pid, tid) = (number("pid"), number("tid") as u32);
-            let place = (pid < CPUS, tid);
-            match event["ph"].as_str().expect("a phase") {
-                "B" if pid == CPUS => {
-                    let thread = name().rsplit_once('.').map_or(0, |(_, n)| n.parse().expect("a thread"));
-                    told.runs.entry(tid).or_default().push((at, thread));
-                }
-                "E" if pid == CPUS => told.runs.entry(tid).or_default().push((at, 0)),
-                "B" => told.begin(&mut opens, place, name(), at),
-                "E" => told.end(&mut opens, place, at, event["args"]["ret"].as_i64()),
-                "b" => {
-                    let kind = event["cat"].as_str().expect("a kind").to_string();
-                    *told.beside.entry(kind.clone()).or_default().entry(name()).or_default() += 1;
-                    *begun.entry((kind, event["id"].to_string())).or_insert(0) += 1;
-                }
-                "e" => {
-                    let kind = event["cat"].as_str().expect("a kind").to_string();
-                    *begun.entry((kind, event["id"].to_string())).or_insert(0) -= 1;
-                }
-                "i" => *told.instants.entry(name()).or_default() += 1,
-                "s" => assert!(sent.insert(number("id"))),
-                "f" => assert!(arrived.insert(number("id"))),
-                "C" if pid < CPUS => {
-                    let value = event["args"]["value"].as_i64().expect("a value");
-                    told.values.push((pid as u32, name(), at, value));
-                }
-                "C" => {
-                    let awake = event["args"]["value"].as_i64() == Some(AWAKE);
-                    told.idles += usize::from(name().ends_with("idle state") && !awake);
-                    told.frequencies += usize::from(name().ends_with("MHz"));
-                }
-                "M" => {}
-                other => panic!("{other}: no such phase"),
-            }
-        }
-        assert!(begun.values().all(|open| *open == 0), "what began has not ended");
-        assert_eq!(sent, arrived, "a flow has one end");
-        told.flows = sent.len();
         told.finish(opens)
     }
 }

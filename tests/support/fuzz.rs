@@ -28,7 +28,7 @@ use postprocess::time::Time;
 use postprocess::why::carry::carried;
 use postprocess::{frame, sink, source};
 
-use crate::draw::{drawn, made, perfetto};
+use crate::draw::{drawn, made};
 use crate::original::{self, rich};
 use crate::{busy, program, sign, TraceBuilder};
 
@@ -44,7 +44,7 @@ pub const TARGETS: [Target; 8] = [
     ("programs", |packed| raw_file(&program::unpacked(packed)), || vec![program::packed(&program::honest())]),
     ("frames", |packed| frames(&unpacked_frames(packed)), all_frames),
     ("tracepoints", recording, tracepoints),
-    ("perfetto", recording, || vec![drawn(&made(), perfetto).0]),
+    ("perfetto", recording, || vec![drawn(&made()).0]),
 ];
 
 /// The reader of this name.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the command-line programs share: their [`arguments`], [`standard`] input and output, [`message`]s and hints,
-//! [`progress`] at a terminal, [`signal`]s that wait until a file is complete, the [`exit`] status, and the [`manual`]
-//! pages made from all that.
+//! [`progress`] at a terminal, [`draft`]s of files and [`signal`]s that wait until one is complete, the [`exit`]
+//! status, and the [`manual`] pages made from all that.
 //!
 //! Invariant: this crate knows nothing of traces.
 
@@ -11,9 +11,11 @@ pub mod arguments;
 pub mod standard;
 pub mod message;
 pub mod progress;
+pub mod draft;
 pub mod signal;
 pub mod exit;
 pub mod manual;
 
+pub use draft::Draft;
 pub use exit::{run, Exit, Status};
 pub use message::{hint, say, Failure};

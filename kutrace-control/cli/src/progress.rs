@@ -36,11 +36,15 @@ pub struct Watch {
 
 impl Watch {
     /// Shows what `percent` returns, if standard error is a terminal.
-    pub fn at_terminal(percent: fn() -> Option<u64>) -> Option<Watch> {
+    pub fn at_terminal(percent: impl Fn() -> Option<u64> + Send + 'static) -> Option<Watch> {
         io::stderr().is_terminal().then(|| Watch::begin(percent, io::stderr(), FIRST))
     }
 
-    fn begin(percent: fn() -> Option<u64>, mut out: impl Write + Send + 'static, first: Duration) -> Watch {
+    fn begin(
+        percent: impl Fn() -> Option<u64> + Send + 'static,
+        mut out: impl Write + Send + 'static,
+        first: Duration,
+    ) -> Watch {
         let (stop, stopped) = channel();
         let watching = thread::spawn(move || {
             let mut wait = first;

@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn where_the_kernel_tells_it_tells_of_a_program_that_has_ended() {
-        // Not everywhere may a test watch all CPUs; tests/vm/samples.rs does.
+        // Not everywhere may a test watch all CPUs; tests/vm/control/functions.rs does.
         let mapped = Mapped::begin();
         if mapped.telling.is_none() {
             return;

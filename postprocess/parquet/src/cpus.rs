@@ -7,7 +7,7 @@ use postprocess::span::what::{Activity, What};
 use postprocess::span::{Meta, Span};
 use postprocess::time::Time;
 
-use crate::file::{Draft, Place, Values, UNIT};
+use crate::file::{Place, TableFile, Values, UNIT};
 use crate::schema::{CPU, CPUS};
 
 /// Sums of what a CPU did, in the order of their columns: worked, idle, stood still, offline, lost.
@@ -76,7 +76,7 @@ impl Cpus {
             column(&|cpu| at(cpu.end)),
         ];
         columns.extend((0..SUMS).map(|sum| column(&|cpu| cpu.sums[sum].saturating_mul(UNIT))));
-        let mut file = Draft::new(place, CPUS, CPU)?;
+        let mut file = TableFile::new(place, CPUS, CPU)?;
         file.group(columns)?;
         file.finish().map(drop)
     }

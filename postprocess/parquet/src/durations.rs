@@ -22,7 +22,7 @@ use postprocess::span::what::{Activity, Arc, What};
 use postprocess::span::{Span, NONE};
 use postprocess::time::Time;
 
-use crate::file::{Data, Draft, Place, Values, GROUP, UNIT};
+use crate::file::{Data, Place, TableFile, Values, GROUP, UNIT};
 use crate::kind;
 use crate::schema::{DURATION, DURATIONS};
 
@@ -41,7 +41,7 @@ type Open = Option<(&'static str, NameId, Time)>;
 
 /// The durations of a trace, as its spans come.
 pub struct Durations {
-    file: Draft,
+    file: TableFile,
     trace: ByteArray,
     texts: Vec<ByteArray>,
     /// The programs of threads, among `texts`.
@@ -71,7 +71,7 @@ impl Durations {
             programs.insert(*pid, id);
         }
         Ok(Durations {
-            file: Draft::new(place, DURATIONS, DURATION)?,
+            file: TableFile::new(place, DURATIONS, DURATION)?,
             trace: ByteArray::from(place.trace),
             texts: texts.into_iter().map(ByteArray::from).collect(),
             programs,

@@ -5,11 +5,12 @@
 //! the others are what is left of a writer that was interrupted, and are replaced.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{anyhow, ensure, Context, Result};
+use kutrace_cli::Draft;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
@@ -18,7 +19,6 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use postprocess::event::date;
 use postprocess::span::Meta;
-use tempfile::NamedTempFile;
 
 use crate::schema::{Cell, Table, CAUSES, CPUS, DURATIONS, REQUESTS, THREADS, TRACES};
 use crate::words;
@@ -93,7 +93,7 @@ impl<'a> Place<'a> {
 }
 
 /// A text as the name of a folder has it after `host=`: what paths and those who read such names take for something else
-/// is `%XX`, as Hive has it, and DuckDB, DataFusion and Spark read it.
+/// is `%XX`, as Hive has it, and DuckDB and Spark read it.
 fn value(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c) || !c.is_ascii();
     let one = |c: char| if plain(c) { c.to_string() } else { format!("%{:02X}", u32::from(c)) };
@@ -101,25 +101,21 @@ fn value(text: &str) -> String {
 }
 
 /// A file of a table, which has no name yet.
-pub struct Draft {
-    writer: SerializedFileWriter<File>,
-    file: NamedTempFile,
+pub struct TableFile {
+    writer: SerializedFileWriter<Draft>,
     path: PathBuf,
 }
 
-impl Draft {
+impl TableFile {
     /// A file of a table with these columns.
-    pub fn new(place: &Place, table: &str, schema: &str) -> Result<Draft> {
+    pub fn new(place: &Place, table: &str, schema: &str) -> Result<TableFile> {
         let folder = place.folder(table);
         let name = || folder.display().to_string();
         fs::create_dir_all(&folder).with_context(name)?;
         let path = place.path(table);
-        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        let file = tempfile::Builder::new().prefix(".ku_").permissions(permissions).tempfile_in(&folder);
-        let file = file.with_context(name)?;
+        let draft = Draft::new(&path).with_context(name)?;
         let schema = Arc::new(parse_message_type(schema)?);
-        let writer = SerializedFileWriter::new(file.reopen().with_context(name)?, schema, properties()?)?;
-        Ok(Draft { writer, file, path })
+        Ok(TableFile { writer: SerializedFileWriter::new(draft, schema, properties()?)?, path })
     }
 
     /// Writes a group of rows, column by column.
@@ -144,9 +140,10 @@ impl Draft {
     /// Gives the file its name; returns its bytes and their checksum.
     pub fn finish(self) -> Result<(u64, u32)> {
         let name = self.path.display().to_string();
-        self.writer.close().context(name.clone())?;
-        let sums = sums(&mut self.file.reopen().context(name.clone())?).context(name.clone())?;
-        self.file.persist(&self.path).context(name)?;
+        let mut draft = self.writer.into_inner().context(name.clone())?;
+        let file = draft.file();
+        let sums = file.rewind().and_then(|()| sums(file)).context(name.clone())?;
+        draft.replace().context(name)?;
         Ok(sums)
     }
 }

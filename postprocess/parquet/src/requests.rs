@@ -10,7 +10,7 @@ use postprocess::why::request::Found;
 use postprocess::why::sweep::sweep;
 use postprocess::why::Timeline;
 
-use crate::file::{Draft, Place, Values, GROUP, UNIT};
+use crate::file::{Place, TableFile, Values, GROUP, UNIT};
 use crate::schema::{CAUSE, CAUSES, REQUEST, REQUESTS};
 
 /// What each part of a request's time went into.
@@ -48,7 +48,7 @@ pub fn write(spans: &Spans, place: &Place, base: i64, found: Found) -> Result<(S
     let trace = ByteArray::from(place.trace);
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
 
-    let mut file = Draft::new(place, REQUESTS, REQUEST)?;
+    let mut file = TableFile::new(place, REQUESTS, REQUEST)?;
     for (group, some) in requests.chunks(GROUP).enumerate() {
         let number = |n: usize| (group * GROUP + n) as i64;
         file.group(vec![
@@ -62,7 +62,7 @@ pub fn write(spans: &Spans, place: &Place, base: i64, found: Found) -> Result<(S
     }
     file.finish()?;
 
-    let mut file = Draft::new(place, CAUSES, CAUSE)?;
+    let mut file = TableFile::new(place, CAUSES, CAUSE)?;
     let (mut causes, mut parts, mut texts) = (Causes::default(), Parts::default(), Vec::new());
     let mut failed = None;
     sweep(&timeline, &mut causes, &requests, |causes, n, sums| {

@@ -12,7 +12,7 @@ use anyhow::{anyhow, Result};
 use parquet::data_type::ByteArray;
 use postprocess::span::{Span, NONE};
 
-use crate::file::{Data, Draft, Place, Values, GROUP, UNIT};
+use crate::file::{Data, Place, TableFile, Values, GROUP, UNIT};
 use crate::schema::{Table, ROWS};
 
 /// The rows of all tables, as they are gathered.
@@ -36,15 +36,15 @@ impl<'scope> Gather<'scope> {
     /// # Errors
     /// If a file cannot be made.
     pub fn new(place: &Place, base: i64, names: &[String], scope: &'scope Scope<'scope, '_>) -> Result<Gather<'scope>> {
-        let draft = |table: Table| Ok((table, Draft::new(place, table.folder(), ROWS)?));
-        let drafts = Table::ALL.into_iter().map(draft).collect::<Result<BTreeMap<Table, Draft>>>()?;
+        let file = |table: Table| Ok((table, TableFile::new(place, table.folder(), ROWS)?));
+        let files = Table::ALL.into_iter().map(file).collect::<Result<BTreeMap<Table, TableFile>>>()?;
         let (full, groups) = sync_channel(0);
         Ok(Gather {
             tables: Table::ALL.into_iter().map(|table| (table, Columns::default())).collect(),
             texts: Arc::new(names.iter().map(|name| ByteArray::from(name.as_str())).collect()),
             kinds: Vec::new(),
             full,
-            writer: scope.spawn(|| write(drafts, groups)),
+            writer: scope.spawn(|| write(files, groups)),
             trace: Arc::new(vec![ByteArray::from(place.trace)]),
             base,
         })
@@ -80,11 +80,11 @@ impl<'scope> Gather<'scope> {
 }
 
 /// Writes groups until there are no more.
-fn write(mut drafts: BTreeMap<Table, Draft>, groups: Receiver<(Table, Vec<Values>)>) -> Result<Files> {
+fn write(mut files: BTreeMap<Table, TableFile>, groups: Receiver<(Table, Vec<Values>)>) -> Result<Files> {
     for (table, columns) in groups {
-        drafts.get_mut(&table).map_or(Ok(()), |draft| draft.group(columns))?;
+        files.get_mut(&table).map_or(Ok(()), |file| file.group(columns))?;
     }
-    drafts.into_iter().map(|(table, draft)| Ok((table.folder(), draft.finish()?))).collect()
+    files.into_iter().map(|(table, file)| Ok((table.folder(), file.finish()?))).collect()
 }
 
 /// Rows of a table.

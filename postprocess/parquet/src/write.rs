@@ -28,7 +28,7 @@ use postprocess::why::Timeline;
 
 use crate::cpus::Cpus;
 use crate::durations::Durations;
-use crate::file::{base, name, Data, Draft, Place, Values, UNIT};
+use crate::file::{base, name, Data, Place, TableFile, Values, UNIT};
 use crate::rows::{Gather, Optional};
 use crate::schema::{checksum, Cell, THREAD, THREADS, TRACE, TRACES, VERSION};
 use crate::{kind, requests};
@@ -133,7 +133,7 @@ fn write_all(
         text(source(meta)),
     ];
     row.push(Cell::Long(checksum(&row)));
-    let mut file = Draft::new(place, TRACES, TRACE)?;
+    let mut file = TableFile::new(place, TRACES, TRACE)?;
     file.group(row.into_iter().map(Values::of).collect())?;
     file.finish()?;
     Ok((number, requests))
@@ -160,7 +160,7 @@ fn threads(place: &Place, Spans { meta, names, .. }: &Spans, names_of: &BTreeMap
     let text = |name: &NameId| ByteArray::from(names.get(name.index()).map_or("", String::as_str));
     let mut cgroups = Optional::default();
     names_of.keys().for_each(|pid| cgroups.push(meta.cgroup_of(*pid).map(ByteArray::from)));
-    let mut file = Draft::new(place, THREADS, THREAD)?;
+    let mut file = TableFile::new(place, THREADS, THREAD)?;
     file.group(vec![
         Values::text(vec![ByteArray::from(place.trace); names_of.len()]),
         Values::long(names_of.keys().copied().map(i64::from).collect()),

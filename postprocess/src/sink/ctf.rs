@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! CTF: what makes the blocks of a raw file a trace of the Common Trace Format, 1.8 or 2, which is its metadata alone.
+//! CTF: what makes the blocks of a raw file a trace of the Common Trace Format, 1.8, which is its metadata alone.
 //!
 //! A block is a packet as it stands: its header is packet header and packet context, an entry is the event header, the
 //! argument words are the event's fields. The numbers come from the format crate: every event that it gives argument
@@ -14,9 +14,7 @@ use kutrace_format::abi::word::{EVENT_BITS, TIME_BITS};
 use kutrace_format::event::{of_entry, Argument, Form};
 use kutrace_format::file::NameKind;
 use kutrace_format::flag;
-use serde_json::{json, Value};
 
-use super::ctf2::{self, Edition, Fields};
 use crate::event::names::{clean_sentence, Names};
 use crate::event::number;
 use crate::raw::name::EventNames;
@@ -54,9 +52,6 @@ struct call {
     } call;
 } align(32);
 ";
-
-/// What the clock is called.
-const CLOCK: &str = "counter";
 
 /// A field of the block's header: where it is, its size and how CTF calls it.
 struct Field {
@@ -101,15 +96,7 @@ const fn follow(fields: &[Field], mut at: usize) -> usize {
 }
 
 /// The metadata of a trace.
-pub fn metadata(raw: &Raw, edition: Edition) -> String {
-    match edition {
-        Edition::One => tsdl(raw),
-        Edition::Two => json(raw),
-    }
-}
-
-/// That of CTF 1.8.
-fn tsdl(raw: &Raw) -> String {
+pub fn metadata(raw: &Raw) -> String {
     let (hz, seconds, counts) = clock(raw);
     let start = format!("freq = {hz}; offset_s = {seconds}; offset = {counts}; ");
     let (context, header) = (fields(PACKET_CONTEXT), fields(PACKET_HEADER));
@@ -118,7 +105,7 @@ fn tsdl(raw: &Raw) -> String {
         "/* CTF 1.8 */\n{TYPES}{CALL}\
 trace {{ major = 1; minor = 8; uuid = \"{uuid}\"; byte_order = le; packet.header := struct {{ {header}}}; }};
 env {{ {environment}}};
-clock {{ name = {CLOCK}; {start}}};
+clock {{ name = counter; {start}}};
 typealias integer {{ size = 64; align = 8; signed = false; map = clock.counter.value; }} := counter;
 stream {{
     id = 0;
@@ -130,84 +117,14 @@ stream {{
 }};
 "
     );
-    events(raw, |number, name| {
-        let fields = arguments(number);
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "event {{ id = {number}; name = \"{name}\"; stream_id = 0; fields := {fields}; }};");
-    });
-    text
-}
-
-/// Calls `each` with every event and its name.
-fn events(raw: &Raw, mut each: impl FnMut(u16, &str)) {
     let mut names = Names::default();
     let (mut known, _) = EventNames::new(raw.names(), &mut names);
     for number in (0..1 << EVENT_BITS).filter(|&number| argument_words(number).is_some()) {
-        each(number, &name(number, &mut known, &mut names));
+        let (name, fields) = (name(number, &mut known, &mut names), arguments(number));
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "event {{ id = {number}; name = \"{name}\"; stream_id = 0; fields := {fields}; }};");
     }
-}
-
-/// That of CTF 2.
-///
-/// There an event cannot set the clock by a field of its own; so the whole counter of [`event::FULL_TIME`] belongs to
-/// the header of that event.
-fn json(raw: &Raw) -> String {
-    let (hz, seconds, counts) = clock(raw);
-    let mut environment = json!({"tracer_name": "kutrace", "tracer_major": raw.flags() & flag::VERSION});
-    described(raw, |key, text| environment[key] = text.into());
-    let mut header = ctf2::members(&format!("u{EVENT_BITS} id; u{TIME_BITS} timestamp"), Fields::OfStream);
-    let full = ctf2::members("counter timestamp", Fields::OfStream)[0]["field-class"].clone();
-    let optional = json!({
-        "type": "optional",
-        "selector-field-location": {"origin": "event-record-header", "path": ["id"]},
-        "selector-field-ranges": [[event::FULL_TIME, event::FULL_TIME]],
-        "field-class": full,
-    });
-    header.push(ctf2::member("now", &optional));
-    let stream = |declared: &[Field]| ctf2::structure(&ctf2::members(&fields(declared), Fields::OfStream), 8);
-    let parts = [
-        ctf2::preamble(Some(&raw.header.uuid)),
-        ctf2::clock(CLOCK, hz, (seconds, counts)),
-        json!({
-            "type": "trace-class",
-            "packet-header-field-class": stream(PACKET_HEADER),
-            "environment": environment,
-        }),
-        json!({
-            "type": "data-stream-class",
-            "default-clock-class-id": CLOCK,
-            "packet-context-field-class": stream(PACKET_CONTEXT),
-            "event-record-header-field-class": ctf2::structure(&header, 32),
-        }),
-    ];
-    let mut text: String = parts.iter().map(ctf2::fragment).collect();
-    events(raw, |number, name| {
-        let fields = match event::shape(number).map_or(&[][..], Shape::arguments) {
-            [Argument { form: Form::Counter, .. }] => ctf2::structure(&[], 8),
-            [Argument { form: Form::Call, .. }] => call(),
-            _ => ctf2::structure(&ctf2::members(&declared(number), Fields::OfEvent), 8),
-        };
-        text.push_str(&ctf2::fragment(&ctf2::event(number.into(), name, &fields)));
-    });
     text
-}
-
-/// [`CALL`] in CTF 2.
-fn call() -> Value {
-    let field = |name: &str, kind: char, bits: u32| ctf2::member(name, &ctf2::integer(kind, bits, 1));
-    let mut arg = ctf2::integer('u', 16, 1);
-    arg["preferred-display-base"] = 16.into();
-    let short = [field("dur", 'u', 7), field("ret_plus_128", 'u', 8), ctf2::member("arg", &arg)];
-    let long = [field("dur", 'u', 15), field("ret_plus_128", 'u', 8), field("arg", 'i', 8)];
-    let option = |name: &str, form: u8, fields: &[Value]| json!({"name": name, "selector-field-ranges": [[form, form]], "field-class": ctf2::structure(fields, 1)});
-    let forms = json!({
-        "type": "variant",
-        "selector-field-location": {"origin": "event-record-payload", "path": ["form"]},
-        "options": [option("short_form", 0, &short), option("long_form", 1, &long)],
-    });
-    let mut form = field("form", 'u', 1);
-    form["field-class"]["mappings"] = json!({"short_form": [[0, 0]], "long_form": [[1, 1]]});
-    ctf2::structure(&[form, ctf2::member("call", &forms)], 32)
 }
 
 /// The rate of the counter, and when it was zero: seconds and counts after 1970.
@@ -224,20 +141,13 @@ fn fields(fields: &[Field]) -> String {
 
 fn environment(raw: &Raw) -> String {
     let mut text = format!("tracer_name = \"kutrace\"; tracer_major = {}; ", raw.flags() & flag::VERSION);
-    described(raw, |key, value| {
-        let _ = write!(text, "{key} = \"{value}\"; ");
-    });
-    text
-}
-
-/// Calls `each` with what is known of the machine.
-fn described(raw: &Raw, mut each: impl FnMut(&'static str, String)) {
     let kinds = [(NameKind::Host, "hostname"), (NameKind::Kernel, "kernel_version"), (NameKind::CpuModel, "cpu_model")];
     for (kind, key) in kinds {
         for record in raw.names().iter().filter(|record| record.kind == kind as u16) {
-            each(key, clean_sentence(record.text));
+            let _ = write!(text, "{key} = \"{}\"; ", clean_sentence(record.text));
         }
     }
+    text
 }
 
 /// What an event is called: as in the event text, where it has a name of its own there.
@@ -263,14 +173,6 @@ fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
 
 /// The fields of an event's argument words.
 fn arguments(number: u16) -> String {
-    match event::shape(number).map_or(&[][..], Shape::arguments) {
-        [Argument { form: Form::Call, .. }] => "struct call".to_string(),
-        _ => format!("struct {{ {}}}", declared(number)),
-    }
-}
-
-/// The same as declarations.
-fn declared(number: u16) -> String {
     let text = |Argument { name, form }: &Argument| match form {
         Form::Unsigned(bits) => format!("u{bits} {name}; "),
         Form::Signed(bits) => format!("i{bits} {name}; "),
@@ -279,7 +181,10 @@ fn declared(number: u16) -> String {
         Form::Call => format!("struct call {name}; "),
         Form::Words(words) => format!("u32 {name}[{words}]; "),
     };
-    event::shape(number).map_or(&[][..], Shape::arguments).iter().map(text).collect()
+    match event::shape(number).map_or(&[][..], Shape::arguments) {
+        [Argument { form: Form::Call, .. }] => "struct call".to_string(),
+        arguments => format!("struct {{ {}}}", arguments.iter().map(text).collect::<String>()),
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //! Times are nanoseconds since 1970, UTC, and are said to be those of the boot clock too.
 //!
 //! Invariant: what is written is gone; memory is that of
-//! [`Tracks`](super::track::Tracks), the names' numbers, and a bundle of each CPU.
+//! [`Tracks`], the names' numbers, and a bundle of each CPU.
 
 #[allow(missing_docs)]
 pub mod message;
@@ -23,13 +23,13 @@ pub mod message;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::track::{Beside, Counter, Draw, Item, State, Track};
+use super::track::{Beside, Counter, Item, LeftOut, State, Track, Tracks};
 use crate::event::date;
 use crate::event::names::NameId;
 use crate::id::{CpuId, Pid};
 use crate::perfetto::{Clock, ClockSnapshot, CpuValue, SystemInfo, Utsname};
 use crate::span::wait::Reason;
-use crate::span::{Meta, NONE};
+use crate::span::{Meta, Span, NONE};
 use crate::time::Time;
 use message::*;
 
@@ -53,9 +53,59 @@ const COUNTERS: u64 = 2 << 60;
 /// The priority of threads, which a trace does not tell: the usual one.
 const PRIO: i32 = 120;
 
+/// Spans that are drawn as they come.
+#[derive(Debug)]
+pub struct Drawing<'a, W> {
+    tracks: Tracks,
+    to: Writer<'a, W>,
+}
+
+impl<'a, W: Write> Drawing<'a, W> {
+    /// Nothing yet, on `out`, which need not be buffered; `threads` are the threads with their names.
+    ///
+    /// # Errors
+    /// Whatever error `out` returns, here and below.
+    pub fn new(
+        meta: &'a Meta,
+        names: &'a [String],
+        threads: &'a BTreeMap<Pid, NameId>,
+        out: W,
+    ) -> io::Result<Drawing<'a, W>> {
+        Ok(Drawing { tracks: Tracks::new(meta.flags), to: Writer::new(meta, names, threads, out)? })
+    }
+
+    /// Draws a span; spans come in order.
+    ///
+    /// # Errors
+    /// As [`Drawing::new`].
+    pub fn span(&mut self, span: &Span) -> io::Result<()> {
+        let to = &mut self.to;
+        self.tracks.span(span, &mut |item| to.item(item))
+    }
+
+    /// Draws a request; these come by start.
+    ///
+    /// # Errors
+    /// As [`Drawing::new`].
+    pub fn request(&mut self, request: (Pid, Time, Time), name: NameId) -> io::Result<()> {
+        let to = &mut self.to;
+        self.tracks.request(request, name, &mut |item| to.item(item))
+    }
+
+    /// Draws the end of what is open; returns what was drawn on, and what was left out.
+    ///
+    /// # Errors
+    /// As [`Drawing::new`].
+    pub fn finish(self) -> io::Result<(W, LeftOut)> {
+        let Drawing { tracks, mut to } = self;
+        let left_out = tracks.finish(&mut |item| to.item(item))?;
+        Ok((to.finish()?, left_out))
+    }
+}
+
 /// Writes a trace, item by item.
 #[derive(Debug)]
-pub struct Writer<'a, W> {
+struct Writer<'a, W> {
     out: W,
     bytes: Vec<u8>,
     meta: &'a Meta,
@@ -73,11 +123,7 @@ pub struct Writer<'a, W> {
 }
 
 impl<'a, W: Write> Writer<'a, W> {
-    /// A writer to `out`, which need not be buffered; `threads` are the threads with their names.
-    ///
-    /// # Errors
-    /// Whatever error `out` returns.
-    pub fn new(
+    fn new(
         meta: &'a Meta,
         names: &'a [String],
         threads: &'a BTreeMap<Pid, NameId>,
@@ -107,9 +153,7 @@ fn packet() -> TracePacket {
     TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), ..TracePacket::default() }
 }
 
-impl<W: Write> Draw for Writer<'_, W> {
-    type Out = W;
-
+impl<W: Write> Writer<'_, W> {
     fn item(&mut self, item: Item) -> io::Result<()> {
         match item {
             Item::Begin { track, at, name, arg, .. } => self.named(BEGIN, track, at, name, arg, |_| {}),
@@ -136,7 +180,6 @@ impl<W: Write> Draw for Writer<'_, W> {
                 self.named(INSTANT, from, at, name, NONE, |event| event.flow_ids.push(flow))?;
                 self.named(INSTANT, to, until, name, NONE, |event| event.terminating_flow_ids.push(flow))
             }
-            Item::Runs { .. } | Item::Stops { .. } => Ok(()),
             Item::Switch { cpu, at, from, state, to } => {
                 let switch = SchedSwitch {
                     prev_comm: Some(self.program(from).to_string()),
@@ -170,9 +213,7 @@ impl<W: Write> Draw for Writer<'_, W> {
         self.out.write_all(&self.bytes)?;
         Ok(self.out)
     }
-}
 
-impl<W: Write> Writer<'_, W> {
     /// Clock, machine, and what is to be said about the trace.
     fn head(&mut self) -> io::Result<()> {
         let clock = |clock_id| Clock { clock_id: Some(clock_id), timestamp: Some(self.at(Time::ZERO)) };
@@ -382,7 +423,7 @@ fn value(name: u64, value: i64) -> Option<DebugAnnotation> {
 }
 
 /// What a track beside a thread's own is called.
-pub(super) fn beside_name(beside: Beside) -> &'static str {
+fn beside_name(beside: Beside) -> &'static str {
     match beside {
         Beside::Waits => "waits",
         Beside::Locks => "locks",
@@ -398,7 +439,7 @@ pub fn program(name: &str, pid: Pid) -> &str {
 }
 
 /// The kernel's bits for the state of a thread that loses its CPU, as far as the wait says.
-pub(super) fn state_bits(state: State) -> i64 {
+fn state_bits(state: State) -> i64 {
     match state {
         State::Runnable => 0,
         State::Waits(Reason::Disk) => 2,

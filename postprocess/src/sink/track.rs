@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Tracks: spans, which lie side by side, as the viewers of others draw them: slices inside of slices, threads that get
-//! and lose CPUs, flows from one track to another, counters.
+//! Tracks: spans, which lie side by side, as Perfetto draws them: slices inside of slices, threads that get and lose
+//! CPUs, flows from one track to another, counters.
 //!
 //! A call that is interrupted, or whose thread sleeps in it, is several spans and one slice. It is open until its thread
 //! does what cannot happen inside of it, as [`super::summary::work`] has it.
@@ -9,7 +9,6 @@
 //! never go back. Memory is that of the threads, and of what is open.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use foldhash::{HashMap, HashSet};
 
@@ -89,11 +88,7 @@ pub enum Item {
     StaysOpen { track: Track, at: Time },
     /// Something at a point in time.
     Instant { track: Track, at: Time, name: NameId, arg: i64 },
-    /// A CPU runs another thread from now on.
-    Runs { cpu: CpuId, at: Time, pid: Pid },
-    /// The trace ends while a CPU runs a thread.
-    Stops { cpu: CpuId, at: Time },
-    /// As [`Item::Runs`], once it is known why the one before does not run any more; so these are not in order.
+    /// A CPU runs another thread, once it is known why the one before does not run any more; so these are not in order.
     Switch { cpu: CpuId, at: Time, from: Pid, state: State, to: Pid },
     /// A thread is made runnable.
     Waking { cpu: CpuId, at: Time, by: Pid, woken: Pid },
@@ -114,66 +109,6 @@ pub struct LeftOut {
     pub rpcs: u64,
     /// Slices that had not ended at the end of the trace, and end there.
     pub open: u64,
-}
-
-/// What draws items.
-pub trait Draw {
-    /// What it draws on.
-    type Out;
-
-    /// Draws one.
-    ///
-    /// # Errors
-    /// Whatever error what it draws on returns, here and below.
-    fn item(&mut self, item: Item) -> io::Result<()>;
-
-    /// All are drawn.
-    ///
-    /// # Errors
-    /// As [`Draw::item`].
-    fn finish(self) -> io::Result<Self::Out>;
-}
-
-/// Spans that are drawn as they come.
-#[derive(Debug)]
-pub struct Drawing<D> {
-    tracks: Tracks,
-    to: D,
-}
-
-impl<D: Draw> Drawing<D> {
-    /// Nothing yet, of a trace with these [`crate::span::Meta::flags`].
-    pub fn new(flags: u32, to: D) -> Drawing<D> {
-        Drawing { tracks: Tracks::new(flags), to }
-    }
-
-    /// Draws a span; spans come in order.
-    ///
-    /// # Errors
-    /// As [`Draw::item`], here and below.
-    pub fn span(&mut self, span: &Span) -> io::Result<()> {
-        let to = &mut self.to;
-        self.tracks.span(span, &mut |item| to.item(item))
-    }
-
-    /// Draws a request; these come by start.
-    ///
-    /// # Errors
-    /// As [`Drawing::span`].
-    pub fn request(&mut self, request: (Pid, Time, Time), name: NameId) -> io::Result<()> {
-        let to = &mut self.to;
-        self.tracks.request(request, name, &mut |item| to.item(item))
-    }
-
-    /// Draws the end of what is open; returns what was drawn on, and what was left out.
-    ///
-    /// # Errors
-    /// As [`Drawing::span`].
-    pub fn finish(self) -> io::Result<(D::Out, LeftOut)> {
-        let Drawing { tracks, mut to } = self;
-        let left_out = tracks.finish(&mut |item| to.item(item))?;
-        Ok((to.finish()?, left_out))
-    }
 }
 
 /// A slice that is open.
@@ -289,9 +224,6 @@ impl Tracks {
         for pid in self.left.keys().copied().collect::<Vec<_>>() {
             self.resolve(pid, State::Unknown, each)?;
         }
-        for (&cpu, _) in self.cpus.iter().filter(|(_, cpu)| cpu.runs != Pid::IDLE) {
-            each(Item::Stops { cpu, at })?;
-        }
         Ok(self.left_out)
     }
 
@@ -317,7 +249,6 @@ impl Tracks {
             } else if pid != Pid::IDLE {
                 each(Item::Switch { cpu, at, from: Pid::IDLE, state: State::Runnable, to: pid })?;
             }
-            each(Item::Runs { cpu, at, pid })?;
         }
         let asleep = before.asleep && activity == Activity::Idle;
         if before.asleep && !asleep {

@@ -1,48 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans drawn for the viewers of others: what `spantoperfetto`, `spantochrome` and `kutrace_control export` share.
+//! Spans drawn for Perfetto: what `spantoperfetto` and `kutrace_control export` share.
 
-use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use kutrace_cli::{say, Exit};
+use kutrace_cli::Exit;
 use postprocess::event::names::NameId;
 use postprocess::line::count;
-use postprocess::sink::track::{Draw, Drawing, LeftOut};
-use postprocess::sink::{chrome, lttng, perfetto};
-use postprocess::span::runs::Runs;
-use postprocess::span::{Meta, Span, Spans};
+use postprocess::sink::perfetto::Drawing;
+use postprocess::sink::track::LeftOut;
+use postprocess::span::{Meta, Spans};
 use postprocess::why::request::{Found, Request};
 
 use crate::spans::{self, InOrder};
-use crate::{folder, outcome, Common, Output};
+use crate::{outcome, Common, Output};
 
-/// For whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Viewer {
-    /// Perfetto, by its protobuf schema.
-    Perfetto,
-    /// Whoever reads Chrome's JSON.
-    Chrome,
-}
-
-/// What the tools do: draws the spans of `file`, or of standard input, and says what the viewer is not told.
+/// What the tool does: draws the spans of `file`, or of standard input, and says what Perfetto is not told.
 ///
 /// # Errors
 /// If the spans cannot be read or kept, or the output not be written.
-pub fn run(viewer: Viewer, file: Option<&PathBuf>, common: &Common) -> Result<Exit> {
+pub fn run(file: Option<&PathBuf>, common: &Common) -> Result<Exit> {
     let (spans, place) = spans::in_order(file)?;
-    let (meta, untold) = draw(spans, viewer, common.open()?)?;
+    let (meta, untold) = draw(spans, common.open()?)?;
     untold.iter().for_each(|line| common.tell(line));
     Ok(outcome(&place, &meta))
 }
 
-/// Draws all spans; returns what is known about the trace, and a line for each thing that the viewer is not told.
+/// Draws all spans; returns what is known about the trace, and a line for each thing that Perfetto is not told.
 ///
 /// # Errors
 /// If the output cannot be written, or the spans not be read again.
-pub fn draw(spans: InOrder, viewer: Viewer, out: Output) -> Result<(Meta, Vec<String>)> {
+pub fn draw(spans: InOrder, out: Output) -> Result<(Meta, Vec<String>)> {
     let to = out.name();
     let (searched, found) = (spans.whole().is_some(), spans.requests());
     let (last, threads, runs) = spans.split();
@@ -52,80 +41,32 @@ pub fn draw(spans: InOrder, viewer: Viewer, out: Output) -> Result<(Meta, Vec<St
         names.push(asked);
         (NameId(names.len() as u32 - 1), requests)
     });
-    let rest = (runs, &spans[..], requests);
     let drawn = || {
-        let (out, left_out) = match viewer {
-            Viewer::Perfetto => all(perfetto::Writer::new(&meta, &names, &threads, out)?, meta.flags, rest)?,
-            Viewer::Chrome => all(chrome::Writer::new(&meta, &names, &threads, out)?, meta.flags, rest)?,
-        };
+        let mut drawing = Drawing::new(&meta, &names, &threads, out)?;
+        runs.merge(&spans, |span| drawing.span(span))?;
+        for (name, Request { pid, start, end }) in
+            requests.into_iter().flat_map(|(name, requests)| requests.into_iter().map(move |request| (name, request)))
+        {
+            drawing.request((pid, start, end), name)?;
+        }
+        let (out, left_out) = drawing.finish()?;
         out.finish()?;
         Ok::<_, io::Error>(left_out)
     };
     let left_out = drawn().context(to)?;
-    let missing = untold(&meta, viewer, left_out, searched);
+    let missing = untold(&meta, left_out, searched);
     Ok((meta, missing))
 }
 
-/// The spans, in files and in memory, and the requests with the name of what they are.
-type Rest<'a> = (Runs<File>, &'a [Span], Option<(NameId, Vec<Request>)>);
-
-/// What `spantolttng` does: makes a folder of the spans of `file`, or of standard input, and says what is not told.
-///
-/// # Errors
-/// If the spans cannot be read or kept, or the folder not be made or filled.
-pub fn lttng(file: Option<&PathBuf>, dir: &Path, how: &folder::How, quiet: bool) -> Result<Exit> {
-    let (spans, place) = spans::in_order(file)?;
-    let (last, threads, runs) = spans.split();
-    let Spans { meta, names, spans } = last;
-    let (untold, left_out) = folder::fill(dir, how.force, || {
-        let context = || dir.display().to_string();
-        let open = |cpu| File::create_new(dir.join(folder::of_cpu(cpu)));
-        let to = lttng::Writer::new((&meta, &names, &threads), how.edition(), open);
-        let ((metadata, untold), left_out) = all(to, meta.flags, (runs, &spans, None)).with_context(context)?;
-        fs::write(dir.join(folder::METADATA), metadata).with_context(context)?;
-        Ok((untold, left_out))
-    })?;
-    let of = |n: u64, one: &str, many: &str| Some(count(n, one, many)).filter(|_| n > 0);
-    let lines = [
-        Some("priorities are not known, and states are what waits say: 20, and R, S, D, T, t or X".to_string()),
-        of(untold.values, "call has no value that is known: 0", "calls have no value that is known: 0"),
-        of(untold.faults, "fault is left out", "faults are left out"),
-        of(untold.points, "mark, sample or other point is left out", "marks, samples and other points are left out"),
-        of(left_out.open, "call is not over at the end of the trace", "calls are not over at the end of the trace"),
-    ];
-    lines.into_iter().flatten().chain(unnamed(&meta)).filter(|_| !quiet).for_each(say);
-    Ok(outcome(&place, &meta))
-}
-
-fn all<D: Draw>(to: D, flags: u32, (runs, spans, requests): Rest) -> io::Result<(D::Out, LeftOut)> {
-    let mut drawing = Drawing::new(flags, to);
-    runs.merge(spans, |span| drawing.span(span))?;
-    for (name, Request { pid, start, end }) in
-        requests.into_iter().flat_map(|(name, requests)| requests.into_iter().map(move |request| (name, request)))
-    {
-        drawing.request((pid, start, end), name)?;
-    }
-    drawing.finish()
-}
-
-/// What no viewer is told of whose the threads are, a line each.
-fn unnamed(meta: &Meta) -> impl Iterator<Item = String> {
-    let machines = (!meta.machines.is_empty()).then_some("which machine a thread is of is left out");
-    let groups = (!meta.cgroups.is_empty()).then_some("control groups are left out");
-    machines.into_iter().chain(groups).map(str::to_string)
-}
-
-/// A line for each thing that a viewer is not told.
-fn untold(meta: &Meta, viewer: Viewer, left_out: LeftOut, searched: bool) -> Vec<String> {
+/// A line for each thing that Perfetto is not told.
+fn untold(meta: &Meta, left_out: LeftOut, searched: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if meta.processes.is_empty() {
         lines.push(
             "the trace tells of no process with several threads: each thread stands for one of its own".to_string(),
         );
     }
-    if viewer == Viewer::Perfetto {
-        lines.push("priorities are not known, and states are what waits say: 120, and R, S, D, T, t or X".to_string());
-    }
+    lines.push("priorities are not known, and states are what waits say: 120, and R, S, D, T, t or X".to_string());
     let of = |n: u64, one: &str, many: &str| (n > 0).then(|| count(n, one, many));
     lines.extend(of(
         left_out.notes,
@@ -138,7 +79,8 @@ fn untold(meta: &Meta, viewer: Viewer, left_out: LeftOut, searched: bool) -> Vec
         "slice is not over at the end of the trace, and ends there",
         "slices are not over at the end of the trace, and end there",
     ));
-    lines.extend(unnamed(meta));
+    lines.extend((!meta.machines.is_empty()).then(|| "which machine a thread is of is left out".to_string()));
+    lines.extend((!meta.cgroups.is_empty()).then(|| "control groups are left out".to_string()));
     if !meta.saved_views.is_empty() || !meta.added.is_null() {
         lines.push("saved views and notes are left out".to_string());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Traces that are a folder: how tools are told of it, and of CTF what is in it, a file for each CPU and the metadata.
+//! A trace of CTF, which is a folder: how a tool is told of it, and what is in it: a file for each CPU, and metadata.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{ensure, Context, Result};
 use clap::{Args, Parser};
-use postprocess::sink::ctf2::Edition;
 
 /// What is read, and the folder that is made of it.
 #[derive(Args, Clone, Debug)]
@@ -28,28 +27,6 @@ impl Paths {
             crate::usage::<A>("--input names FILE already; only DIR follows");
         }
         Ok((self.input.as_ref().or(file.first()), dir))
-    }
-}
-
-/// How a folder of CTF is made.
-#[derive(Args, Clone, Debug)]
-pub struct How {
-    /// Replace a folder that this tool created
-    #[arg(short, long)]
-    pub force: bool,
-    /// Write CTF 2, which babeltrace2 reads from version 2.1 on, instead of CTF 1.8
-    #[arg(long)]
-    ctf2: bool,
-}
-
-impl How {
-    /// Which edition of CTF.
-    pub fn edition(&self) -> Edition {
-        if self.ctf2 {
-            Edition::Two
-        } else {
-            Edition::One
-        }
     }
 }
 

@@ -13,7 +13,7 @@ pub mod spans;
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,13 +24,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Parser;
 use kutrace_cli::progress::Watch;
-use kutrace_cli::{arguments, message, say, standard, Exit, Failure};
+use kutrace_cli::{arguments, message, say, standard, Draft, Exit, Failure};
 use postprocess::line::count;
 use postprocess::progress;
 use postprocess::source::{self, Batches, Source, Stage};
 use postprocess::span::limit::Keep;
 use postprocess::span::{Meta, Spans};
-use tempfile::NamedTempFile;
 
 /// Runs `tool` with its arguments, and shows its progress to a terminal; the status of the process. Its help ends with
 /// `examples`, and so does its manual.
@@ -287,7 +286,7 @@ pub enum Output {
     /// Standard output.
     Stdout(BufWriter<io::StdoutLock<'static>>),
     /// A file, and the name that it gets when it is complete.
-    File(BufWriter<NamedTempFile>, PathBuf),
+    File(BufWriter<Draft>, PathBuf),
     /// To a reader that has gone.
     Gone,
 }
@@ -303,14 +302,8 @@ impl Common {
         if path.symlink_metadata().is_ok() {
             return Err(Failure::new(format_args!("{}: already exists", name()), "name another file").into());
         }
-        let folder = path.parent().filter(|f| *f != Path::new("")).unwrap_or(Path::new("."));
-        // The name that the file has by now is of no use to anybody.
-        let file = fs::metadata(folder).and_then(|_| {
-            let file = tempfile::Builder::new().prefix(".ku_").permissions(mode()).tempfile_in(folder);
-            file.map_err(|e| e.kind().into())
-        });
-        let file = file.with_context(name)?;
-        Ok(Output::File(BufWriter::with_capacity(1 << 16, file), path.clone()))
+        let draft = Draft::new(path).with_context(name)?;
+        Ok(Output::File(BufWriter::with_capacity(1 << 16, draft), path.clone()))
     }
 
     /// One line on standard error about how it went, unless nobody wants to know.
@@ -319,11 +312,6 @@ impl Common {
             say(line);
         }
     }
-}
-
-/// What the umask leaves of this is what a file may.
-fn mode() -> fs::Permissions {
-    std::os::unix::fs::PermissionsExt::from_mode(0o666)
 }
 
 impl Output {
@@ -341,10 +329,7 @@ impl Output {
         match self {
             Output::Gone => return Ok(Reader::Gone),
             Output::Stdout(_) => {}
-            Output::File(out, path) => {
-                let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-                file.persist_noclobber(path)?;
-            }
+            Output::File(out, _) => out.into_inner().map_err(io::IntoInnerError::into_error)?.publish()?,
         }
         Ok(Reader::Stayed)
     }

@@ -64,33 +64,6 @@ fn babeltrace2_keeps_the_time_across_long_gaps_and_reads_every_form_of_a_call() 
 }
 
 #[test]
-fn both_editions_of_ctf_describe_the_same_streams() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/pipeline.trace");
-    let (one, _) = convert(&sample, "ctf_one");
-    let two = one.with_file_name("ctf_two");
-    if two.exists() {
-        std::fs::remove_dir_all(&two).unwrap();
-    }
-    let made = Command::new(env!("CARGO_BIN_EXE_rawtoctf")).arg("--ctf2").arg(&sample).arg(&two).status().unwrap();
-    assert!(made.success());
-    let read = |dir: &Path, file: &str| std::fs::read(dir.join(file)).unwrap();
-    assert_eq!(read(&one, "cpu_0"), read(&two, "cpu_0"));
-    let (text, parts) = (read(&one, "metadata"), read(&two, "metadata"));
-    // As events have the same numbers and names in both, and what only one of the two says of them is nothing.
-    let text = String::from_utf8(text).unwrap();
-    let declared = text.lines().filter_map(|line| line.strip_prefix("event { id = ")?.split_once("\"; stream_id"));
-    let expected: Vec<String> = declared.map(|(event, _)| event.replace("; name = \"", " ")).collect();
-    let parts: Vec<serde_json::Value> =
-        parts.split(|byte| *byte == 0x1e).skip(1).map(|part| serde_json::from_slice(part).unwrap()).collect();
-    let events = parts.iter().filter(|part| part["type"] == "event-record-class");
-    let found: Vec<String> =
-        events.map(|event| format!("{} {}", event["id"], event["name"].as_str().unwrap())).collect();
-    assert_eq!(found, expected);
-    assert!(found.len() > 1_000, "{}", found.len());
-    assert_eq!(parts[0]["version"], 2);
-}
-
-#[test]
 fn a_folder_that_is_there_is_left_alone() {
     let path = temporary("ctf_twice.raw", &busy(1, 100, 1));
     let (dir, first) = convert(&path, "ctf_twice");

@@ -12,13 +12,12 @@ use anyhow::{anyhow, ensure, Context, Result};
 use clap::Parser;
 use kutrace_cli::{say, Exit};
 use kutrace_format::abi::block::BYTES;
-use kutrace_tools::folder::{self, How, Paths};
+use kutrace_tools::folder::{self, Paths};
 use kutrace_tools::{say_damage, say_lost};
 use postprocess::line::count;
 use postprocess::raw::block::Block;
 use postprocess::raw::{self, Raw};
 use postprocess::sink::ctf;
-use postprocess::sink::ctf2::Edition;
 use postprocess::source::Stage;
 
 /// Convert a raw KUtrace file to a folder that babeltrace2 and Trace Compass open: the blocks, one file per CPU, and
@@ -28,8 +27,9 @@ use postprocess::source::Stage;
 struct Args {
     #[command(flatten)]
     paths: Paths,
-    #[command(flatten)]
-    how: How,
+    /// Replace a folder that this tool created
+    #[arg(short, long)]
+    force: bool,
 }
 
 const EXAMPLES: [&str; 2] = ["rawtoctf t.trace t.ctf; babeltrace2 t.ctf", "kutrace_control stop - | rawtoctf t.ctf"];
@@ -44,7 +44,7 @@ fn run(args: Args) -> Result<Exit> {
     let bytes = input.raw()?;
     let raw = raw::parse(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
     ensure!(raw.cpus().next().is_some(), "{}: no block can be used", input.name);
-    let open = folder::fill(dir, args.how.force, || blocks(&raw, &bytes, args.how.edition(), dir))?;
+    let open = folder::fill(dir, args.force, || blocks(&raw, &bytes, dir))?;
     say_damage(&input.name, &raw.damage);
     if open > 0 {
         let blocks = count(open, "block without an end", "blocks without an end");
@@ -56,7 +56,7 @@ fn run(args: Args) -> Result<Exit> {
 }
 
 /// Writes all files of the folder; returns how many blocks without an end were left out.
-fn blocks(raw: &Raw, bytes: &[u8], edition: Edition, dir: &Path) -> Result<u64> {
+fn blocks(raw: &Raw, bytes: &[u8], dir: &Path) -> Result<u64> {
     let mut open = 0;
     // A stream's packets are in the order of their times: where the counter stepped back, another begins.
     for (cpu, blocks) in raw.cpus() {
@@ -68,7 +68,7 @@ fn blocks(raw: &Raw, bytes: &[u8], edition: Edition, dir: &Path) -> Result<u64> 
             write(&dir.join(name), run.iter().map(|block| &bytes[block.offset..][..BYTES]))?;
         }
     }
-    write(&dir.join(folder::METADATA), [ctf::metadata(raw, edition).as_bytes()].into_iter())?;
+    write(&dir.join(folder::METADATA), [ctf::metadata(raw).as_bytes()].into_iter())?;
     Ok(open as u64)
 }
 

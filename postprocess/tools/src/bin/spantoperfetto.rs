@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use kutrace_cli::Exit;
-use kutrace_tools::draw::{self, Viewer};
+use kutrace_tools::draw;
 use kutrace_tools::{Common, Named};
 
 /// Convert spans to a trace for Perfetto (ui.perfetto.dev and trace_processor)
@@ -35,5 +35,5 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    draw::run(Viewer::Perfetto, args.named.or(&args.file), &args.common)
+    draw::run(args.named.or(&args.file), &args.common)
 }

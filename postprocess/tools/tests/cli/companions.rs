@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The tools other than the stages.
 
+use kutrace_tests::draw::Drawn;
 use kutrace_tests::{busy, TraceBuilder};
 
 use super::*;
@@ -111,25 +112,19 @@ fn requests_are_explained_from_text_and_from_frames_alike() {
 }
 
 #[test]
-fn what_perfetto_and_chrome_are_not_told_is_said() {
+fn what_perfetto_is_not_told_is_said() {
     let mut trace = TraceBuilder::new(1, 3_000);
     trace.cpu(0).running(100, "a", None).call(200, 202, 5).switch(210, 0, "").switch(2_000, 100, "a");
     let spans = json(&trace);
-    for tool in [SPANTOPERFETTO, SPANTOCHROME] {
-        let (told, quiet) = (run(tool, &[], &spans), run(tool, &["--quiet"], &spans));
-        assert_eq!((code(&told), code(&quiet)), (0, 0), "{}", stderr(&told));
-        assert!(
-            stderr(&told).contains(": the trace tells of no process with several threads: each"),
-            "{}",
-            stderr(&told)
-        );
-        assert!(stderr(&told).contains(": 1 slice is not over at the end of the trace"), "{}", stderr(&told));
-        assert_eq!(stderr(&quiet), "");
-        assert!(told.stdout.len() > 300 && told.stdout == quiet.stdout);
-    }
-    let cut = run(SPANTOCHROME, &["--quiet"], &spans[..spans.len() - 60]);
+    let (told, quiet) = (run(SPANTOPERFETTO, &[], &spans), run(SPANTOPERFETTO, &["--quiet"], &spans));
+    assert_eq!((code(&told), code(&quiet)), (0, 0), "{}", stderr(&told));
+    assert!(stderr(&told).contains(": the trace tells of no process with several threads: each"), "{}", stderr(&told));
+    assert!(stderr(&told).contains(": 1 slice is not over at the end of the trace"), "{}", stderr(&told));
+    assert_eq!(stderr(&quiet), "");
+    assert!(told.stdout.len() > 300 && told.stdout == quiet.stdout);
+    let cut = run(SPANTOPERFETTO, &["--quiet"], &spans[..spans.len() - 60]);
     assert_eq!(code(&cut), 3, "{}", stderr(&cut));
-    serde_json::from_slice::<serde_json::Value>(&cut.stdout).unwrap();
+    Drawn::perfetto(&cut.stdout);
 }
 
 #[test]
@@ -137,10 +132,8 @@ fn requests_are_drawn_below_their_threads() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/disk.trace");
     let events = run(RAWTOEVENT, &[], &std::fs::read(sample).unwrap());
     let spans = run(EVENTTOSPAN, &["--binary"], &events.stdout);
-    let drawn = run(SPANTOCHROME, &[], &spans.stdout);
+    let drawn = run(SPANTOPERFETTO, &[], &spans.stdout);
     let why: serde_json::Value = serde_json::from_slice(&run(SPANTOWHY, &["--json"], &spans.stdout).stdout).unwrap();
-    let told: serde_json::Value = serde_json::from_slice(&drawn.stdout).unwrap();
-    let begins = |e: &&serde_json::Value| e["ph"] == "b" && e["cat"] == "requests" && e["name"] == why["asked"];
-    let requests = told["traceEvents"].as_array().unwrap().iter().filter(begins).count();
+    let requests = Drawn::perfetto(&drawn.stdout).beside["requests"][why["asked"].as_str().unwrap()];
     assert!(requests > 0 && why["count"] == requests, "{requests}");
 }

@@ -15,7 +15,7 @@ use postprocess::time::Time;
 use super::*;
 
 /// The tools that write what others read to standard output.
-const OUT: [&str; 3] = [SPANTOPERFETTO, SPANTOCHROME, SPANTOOTLP];
+const OUT: [&str; 2] = [SPANTOPERFETTO, SPANTOOTLP];
 
 /// What a tool reads, and the same with damage in it.
 struct Recording {
@@ -120,30 +120,6 @@ fn what_others_read_is_made_of_a_file_or_standard_input_and_damage_is_said() {
 }
 
 #[test]
-fn a_folder_for_trace_compass_is_made_of_standard_input_too_and_of_what_is_damaged() {
-    let folder = tempfile::tempdir().unwrap();
-    let (text, mut random) = (json(&busy(2, 2_000, 4)), Random(31));
-    let file = temporary("lttng.json", &text);
-    let made = |name: &str, words: &[&str], input: &[u8]| {
-        let dir = folder.path().join(name);
-        let output = run(SPANTOLTTNG, &[words, &["--force", "--quiet", dir.to_str().unwrap()]].concat(), input);
-        let said = stderr(&output);
-        assert!(matches!(code(&output), 0 | 1 | 3) && !said.contains("panicked"), "{said}");
-        let files = ["metadata", "cpu_0", "cpu_1"].map(|name| fs::read(dir.join(name)).ok());
-        (code(&output), said, files)
-    };
-    let (status, said, files) = made("piped", &[], &text);
-    assert_eq!((status, said.as_str()), (0, ""));
-    assert!(files.iter().all(Option::is_some));
-    assert!(made("named", &["--input", file.to_str().unwrap()], b"").2 == files);
-    let (status, said, cut) = made("cut", &[], &text[..text.len() - 60]);
-    assert!(said.ends_with(": stdin: the JSON ends before its end mark\n"), "{said}");
-    assert_eq!((status, cut[0].is_some()), (3, true));
-    assert_eq!(made("none", &[], b"no json\n").2, [None, None, None]);
-    (0..20).for_each(|_| drop(made("changed", &[], &changed(&text, &mut random))));
-}
-
-#[test]
 fn of_whom_a_thread_is_is_said_to_be_left_out() {
     let mut trace = TraceBuilder::new(1, 3_000);
     trace.name(NameKind::Cgroup, 100, "/system.slice/web.service");
@@ -153,17 +129,11 @@ fn of_whom_a_thread_is_is_said_to_be_left_out() {
         |name: &str| Machine { name: name.to_string(), shift: Shift::by(Time::ZERO, None), ..Machine::default() };
     let mut both = Vec::new();
     file::write(&[(machine("a"), &alone[..]), (machine("b"), &alone[..])], &mut both).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().join("t.lttng");
     let spans = |raw: &[u8]| run(EVENTTOSPAN, &[], &run(RAWTOEVENT, &[], raw).stdout).stdout;
     for (raw, several) in [(&alone, false), (&both, true)] {
         let spans = spans(raw);
-        for (tool, words) in
-            [(SPANTOPERFETTO, &[][..]), (SPANTOCHROME, &[]), (SPANTOLTTNG, &["--force", dir.to_str().unwrap()])]
-        {
-            let said = stderr(&run(tool, words, &spans));
-            assert!(said.contains(": control groups are left out\n"), "{tool}: {said}");
-            assert_eq!(said.contains(": which machine a thread is of is left out\n"), several, "{tool}: {said}");
-        }
+        let said = stderr(&run(SPANTOPERFETTO, &[], &spans));
+        assert!(said.contains(": control groups are left out\n"), "{said}");
+        assert_eq!(said.contains(": which machine a thread is of is left out\n"), several, "{said}");
     }
 }

@@ -156,7 +156,6 @@ fn a_full_disk_and_a_reader_that_goes_away_end_every_companion() {
         (SPANTOPROF, &["--group"], &json),
         (HTMLTOSPAN, &[], &page),
         (SPANTOPERFETTO, &["--quiet"], &json),
-        (SPANTOCHROME, &["--quiet"], &json),
         (SPANTOOTLP, &["--quiet"], &json),
     ];
     for (tool, args, input) in runs {

@@ -16,7 +16,7 @@ fn wrong_usage_gives_status_2() {
 }
 
 /// All tools of this package.
-const TOOLS: [&str; 20] = [
+const TOOLS: [&str; 18] = [
     RAWTOEVENT,
     EVENTTOSPAN,
     SPANTOHTML,
@@ -34,8 +34,6 @@ const TOOLS: [&str; 20] = [
     PERFETTOTOSPAN,
     PERFTOSPAN,
     SPANTOPERFETTO,
-    SPANTOCHROME,
-    SPANTOLTTNG,
     SPANTOOTLP,
 ];
 

@@ -26,8 +26,6 @@ const SPANTOSPAN: &str = env!("CARGO_BIN_EXE_spantospan");
 const SPANTOPROF: &str = env!("CARGO_BIN_EXE_spantoprof");
 const SPANTOWHY: &str = env!("CARGO_BIN_EXE_spantowhy");
 const SPANTOPERFETTO: &str = env!("CARGO_BIN_EXE_spantoperfetto");
-const SPANTOCHROME: &str = env!("CARGO_BIN_EXE_spantochrome");
-const SPANTOLTTNG: &str = env!("CARGO_BIN_EXE_spantolttng");
 const SPANTOOTLP: &str = env!("CARGO_BIN_EXE_spantootlp");
 const FTRACETOSPAN: &str = env!("CARGO_BIN_EXE_ftracetospan");
 const PERFTOSPAN: &str = env!("CARGO_BIN_EXE_perftospan");
@@ -40,7 +38,7 @@ const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
 const FILTERS: [(&str, &[&str]); 3] = [(SPANTOTRIM, &["0"]), (SPANTOSPAN, &["10"]), (SPANTOPROF, &[])];
 
 /// Tools that read one file, with what stands before its name.
-const ONE_FILE: [(&str, &[&str]); 15] = [
+const ONE_FILE: [(&str, &[&str]); 14] = [
     (RAWTOEVENT, &[]),
     (EVENTTOSPAN, &[]),
     (FTRACETOSPAN, &[]),
@@ -53,7 +51,6 @@ const ONE_FILE: [(&str, &[&str]); 15] = [
     (SPANTOPROF, &[]),
     (SPANTOWHY, &[]),
     (SPANTOPERFETTO, &[]),
-    (SPANTOCHROME, &[]),
     (SPANTOOTLP, &[]),
     (HTMLTOSPAN, &[]),
 ];
