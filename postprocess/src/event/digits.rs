@@ -126,13 +126,13 @@ pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {
         [b'-', rest @ ..] => (rest, true),
         _ => (text, false),
     };
-    let (mut value, mut length) = (0i64, 0);
-    while let Some(digit) = digits.get(length).map(|c| c.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
-        value = value.wrapping_mul(10).wrapping_add(digit.into());
-        length += 1;
+    let (mut value, mut rest) = (0i64, digits);
+    while let [digit @ b'0'..=b'9', behind @ ..] = rest {
+        value = value.wrapping_mul(10).wrapping_add((digit - b'0').into());
+        rest = behind;
     }
-    let read = (1..=LONGEST).contains(&length);
-    read.then_some((if negative { value.wrapping_neg() } else { value }, &digits[length..]))
+    let read = (1..=LONGEST).contains(&(digits.len() - rest.len()));
+    read.then_some((if negative { value.wrapping_neg() } else { value }, rest))
 }
 
 #[cfg(test)]
