@@ -1,36 +1,52 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Integers to and from decimal text, without the machinery of `fmt`: the hot loop of the text stages.
 
-/// Bytes of the numbers of a line and what stands between them, at most.
+/// Bytes of the numbers of a line and what stands between them: fewer than this.
 const ROOM: usize = 256;
+/// Bytes put there at once, at most.
+const AT_ONCE: usize = 8;
 /// Digits of a number that is read, at most.
 const LONGEST: usize = 18;
 
 /// The numbers of a line, put side by side before they are appended to a text at once.
 #[derive(Debug)]
 pub struct Line {
-    bytes: [u8; ROOM],
-    end: usize,
+    bytes: [u8; ROOM + AT_ONCE],
+    /// A byte, so that what is put there surely has room.
+    end: u8,
 }
 
 impl Line {
     /// Nothing yet.
     #[inline]
     pub fn empty() -> Line {
-        Line { bytes: [0; ROOM], end: 0 }
+        Line { bytes: [0; ROOM + AT_ONCE], end: 0 }
+    }
+
+    /// Forgets what was put here.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.end = 0;
     }
 
     /// What was put here.
     #[inline]
     pub fn text(&self) -> &[u8] {
-        &self.bytes[..self.end]
+        &self.bytes[..self.end.into()]
     }
 
     /// Puts bytes here.
     #[inline]
     pub fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
-        self.bytes[self.end..self.end + N].copy_from_slice(bytes);
-        self.end += N;
+        self.begin(bytes, N as u8);
+    }
+
+    /// Puts the first of these bytes here; the next that are put overwrite the others.
+    #[inline]
+    fn begin<const N: usize>(&mut self, bytes: &[u8; N], length: u8) {
+        let end = usize::from(self.end);
+        self.bytes[end..end + N].copy_from_slice(bytes);
+        self.end += length;
     }
 
     /// Puts a number here, in decimal.
@@ -45,46 +61,49 @@ impl Line {
     /// Puts a number here, in decimal.
     #[inline]
     pub fn unsigned(&mut self, value: u64) {
-        if value < 10 {
-            return self.put(&[b'0' + value as u8]);
+        if value >= 1000 {
+            return self.long(value);
         }
-        if value < 100 {
-            return self.put(&[b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]);
-        }
-        if value >= EIGHT {
-            self.unsigned(value / EIGHT);
-            return self.eight(value % EIGHT);
-        }
-        let digits = eight(value);
-        // Below the first digit are bytes of no use, which the next overwrite.
-        let zeros = (digits.trailing_zeros() / 8) as usize;
-        let end = self.end + 8 - zeros;
-        self.put(&((digits | ZEROS) >> (8 * zeros)).to_le_bytes());
-        self.end = end;
+        let (digits, zeros) = (three(value), three(value) >> 24);
+        self.begin(&(digits >> (8 * zeros)).to_le_bytes(), 3 - zeros as u8);
+    }
+
+    #[inline(never)]
+    fn long(&mut self, value: u64) {
+        self.unsigned(value / 1000);
+        self.begin(&three(value).to_le_bytes(), 3);
     }
 
     /// Puts a number below 100,000,000 here, in eight digits.
     #[inline]
     pub fn eight(&mut self, value: u64) {
-        self.put(&(eight(value) | ZEROS).to_le_bytes());
+        self.begin(&(three(value / 1_000_000) >> 8).to_le_bytes(), 2);
+        self.begin(&three(value / 1000).to_le_bytes(), 3);
+        self.begin(&three(value).to_le_bytes(), 3);
     }
 }
 
-/// The least number of more than eight digits.
-const EIGHT: u64 = 100_000_000;
+/// The last three digits of a number, as in [`THREE`].
+#[inline]
+fn three(value: u64) -> u32 {
+    THREE[(value % 1000) as usize]
+}
+
+/// Numbers as text of three digits, the first in the lowest byte; in the highest, how many zeros they begin with that
+/// are not needed.
+static THREE: [u32; 1000] = {
+    let (mut all, mut n) = ([0; 1000], 0);
+    while n < 1000 {
+        let [hundreds, tens, ones] = [n / 100, n / 10 % 10, n % 10];
+        let zeros = (n < 100) as u8 + (n < 10) as u8;
+        all[n] = u32::from_le_bytes([b'0' + hundreds as u8, b'0' + tens as u8, b'0' + ones as u8, zeros]);
+        n += 1;
+    }
+    all
+};
+
 /// Eight digits 0, as text.
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-
-/// The eight digits of a number below [`EIGHT`], the first in the lowest byte.
-#[inline]
-const fn eight(value: u64) -> u64 {
-    // Halves, quarters and eighths of the word, each the quotient and the remainder of a division by multiplication.
-    let fours = (value / 10_000) | ((value % 10_000) << 32);
-    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
-    let twos = hundreds | ((fours - 100 * hundreds) << 16);
-    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    tens | ((twos - 10 * tens) << 8)
-}
 
 /// The number that eight digits are; `None` if one of them is none.
 #[inline]
@@ -107,13 +126,13 @@ pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {
         [b'-', rest @ ..] => (rest, true),
         _ => (text, false),
     };
-    let (mut value, mut length) = (0i64, 0);
-    while let Some(digit) = digits.get(length).map(|c| c.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
-        value = value.wrapping_mul(10).wrapping_add(digit.into());
-        length += 1;
+    let (mut value, mut rest) = (0i64, digits);
+    while let [digit @ b'0'..=b'9', behind @ ..] = rest {
+        value = value.wrapping_mul(10).wrapping_add((digit - b'0').into());
+        rest = behind;
     }
-    let read = (1..=LONGEST).contains(&length);
-    read.then_some((if negative { value.wrapping_neg() } else { value }, &digits[length..]))
+    let read = (1..=LONGEST).contains(&(digits.len() - rest.len()));
+    read.then_some((if negative { value.wrapping_neg() } else { value }, rest))
 }
 
 #[cfg(test)]

@@ -157,8 +157,9 @@ impl Read {
             What::Name(_) => self.name(Time(ts), event, &mut fields),
             _ => self.transition(Time(ts), Time(dur), event, &mut fields),
         };
-        self.events.extend(read);
-        read.is_some()
+        let Some(read) = read else { return false };
+        self.events.push(read);
+        true
     }
 
     fn name(&mut self, ts: Time, event: u32, fields: &mut Fields) -> Option<Event> {
@@ -176,17 +177,15 @@ impl Read {
         let ret = fields.word()? as i32;
         let ipc = u8::try_from(fields.number()?).ok()?;
         let read = Event { ts, dur, what: What::of(event), cpu, pid, rpc, arg, ret, ipc, name: NameId::EMPTY };
-        let text = fields.text()?;
-        let name = self.named(event, if event == number::PROGRAM_VALUE { without_value(text, &read) } else { text });
-        Some(Event { name, ..read })
-    }
-
-    fn named(&mut self, event: u32, text: &[u8]) -> NameId {
-        let at = (event % number::NUMBERS) as usize;
-        if self.names.text(self.recent[at]).as_bytes() != text {
-            self.recent[at] = self.names.id(&String::from_utf8_lossy(text));
+        let recent = &mut self.recent[(event % number::NUMBERS) as usize];
+        fields.skip_blanks();
+        let behind = fields.rest.strip_prefix(self.names.text(*recent).as_bytes());
+        if event == number::PROGRAM_VALUE || !matches!(behind, Some([b' ', ..])) {
+            let text = fields.text()?;
+            let text = if event == number::PROGRAM_VALUE { without_value(text, &read) } else { text };
+            *recent = self.names.id(&String::from_utf8_lossy(text));
         }
-        self.recent[at]
+        Some(Event { name: *recent, ..read })
     }
 
     fn comment(&mut self, line: &str) {
@@ -264,12 +263,18 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     #[inline]
+    fn skip_blanks(&mut self) {
+        while let [b' ', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+    }
+
+    #[inline]
     fn text(&mut self) -> Option<&'a [u8]> {
-        let start = self.rest.iter().position(|&c| c != b' ')?;
-        let rest = &self.rest[start..];
-        let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
-        self.rest = &rest[end..];
-        Some(&rest[..end])
+        self.skip_blanks();
+        let (text, rest) = self.rest.split_at(memchr::memchr(b' ', self.rest).unwrap_or(self.rest.len()));
+        self.rest = rest;
+        (!text.is_empty()).then_some(text)
     }
 
     /// A number of 32 bits, with a sign or without.
@@ -281,8 +286,13 @@ impl<'a> Fields<'a> {
 
     #[inline]
     fn number(&mut self) -> Option<i64> {
-        let start = self.rest.iter().position(|&c| c != b' ')?;
-        let (value, rest) = digits::split(&self.rest[start..])?;
+        self.skip_blanks();
+        // Most have one digit.
+        if let [digit @ b'0'..=b'9', b' ', rest @ ..] = self.rest {
+            self.rest = rest;
+            return Some((digit - b'0').into());
+        }
+        let (value, rest) = digits::split(self.rest)?;
         self.rest = rest;
         rest.first().is_none_or(|&c| c == b' ').then_some(value)
     }

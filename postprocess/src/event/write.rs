@@ -38,6 +38,8 @@ const CHUNK: usize = 64 * 1024;
 pub struct Writer<W> {
     out: W,
     line: Vec<u8>,
+    /// The numbers of a line: kept, as a new one is zeroed.
+    numbers: Line,
     /// Lines of names and events.
     count: u64,
 }
@@ -45,7 +47,7 @@ pub struct Writer<W> {
 impl<W: Write> Writer<W> {
     /// A writer to `out`, which need not be buffered.
     pub fn new(out: W) -> Writer<W> {
-        Writer { out, line: Vec::with_capacity(CHUNK + 1024), count: 0 }
+        Writer { out, line: Vec::with_capacity(CHUNK + 1024), numbers: Line::empty(), count: 0 }
     }
 
     /// What is written to.
@@ -110,7 +112,8 @@ impl<W: Write> Writer<W> {
             self.name(e, name);
             return self.flush_full();
         }
-        let mut line = Line::empty();
+        let line = &mut self.numbers;
+        line.clear();
         line.signed(e.ts.0);
         for field in [e.dur.0, i64::from(event), i64::from(e.cpu)] {
             line.put(b" ");

@@ -39,6 +39,8 @@ pub struct Writer<'a, W> {
     /// As JSON has them.
     names: Vec<String>,
     lines: Vec<u8>,
+    /// The numbers of a line: kept, as a new one is zeroed.
+    line: Line,
     /// Spans written.
     count: u64,
     /// They come after all else.
@@ -53,7 +55,8 @@ impl<'a, W: Write> Writer<'a, W> {
     pub fn new(meta: &'a Meta, names: &[String], mut out: W) -> io::Result<Writer<'a, W>> {
         write_head(meta, &mut out)?;
         let names = names.iter().map(|n| quoted(&n.as_str().into())).collect();
-        Ok(Writer { out, meta, names, lines: Vec::with_capacity(CHUNK + 1024), count: 0, callouts: Vec::new() })
+        let (lines, line) = (Vec::with_capacity(CHUNK + 1024), Line::empty());
+        Ok(Writer { out, meta, names, lines, line, count: 0, callouts: Vec::new() })
     }
 
     /// Writes a span; spans come in order.
@@ -102,22 +105,28 @@ impl<'a, W: Write> Writer<'a, W> {
     /// Puts one line of the list, formatted by hand: there are millions.
     #[inline]
     fn put(&mut self, s: &Span, end: &[u8]) {
-        let mut line = Line::empty();
+        let line = &mut self.line;
+        line.clear();
         line.put(b"[");
-        put_seconds(&mut line, s.start, 3);
+        put_seconds(line, s.start, 3);
         line.put(b", ");
-        put_seconds(&mut line, s.dur, 1);
+        put_seconds(line, s.dur, 1);
+        for field in [CpuId::column(s.cpu), Pid::column(s.pid), s.rpc.into(), s.event().into()] {
+            line.put(b", ");
+            line.signed(field);
+        }
         let (arg, ret) = s.values();
-        for field in [CpuId::column(s.cpu), Pid::column(s.pid), s.rpc.into(), s.event().into(), arg, ret, s.ipc.into()]
-        {
-            match field {
+        for value in [arg, ret] {
+            match value {
                 NONE => line.put(b", null"),
                 _ => {
                     line.put(b", ");
-                    line.signed(field);
+                    line.signed(value);
                 }
             }
         }
+        line.put(b", ");
+        line.unsigned(s.ipc.into());
         line.put(b", ");
         self.lines.extend_from_slice(line.text());
         let name = self.names.get(s.name.index()).map_or("\"\"", String::as_str);

@@ -20,7 +20,7 @@ use crate::span::{Meta, Span, Spans, NONE};
 use crate::time::Time;
 
 /// Seconds that a time may have, and what a number of JSON is exact up to.
-const LONGEST: f64 = 1e10;
+const LONGEST: u64 = 10_000_000_000;
 const VALUE: f64 = 9_007_199_254_740_992.0;
 
 #[derive(Deserialize)]
@@ -72,7 +72,8 @@ pub fn read_into(input: &mut impl BufRead, mut keep: impl Keep) -> io::Result<Sp
     let (mut unread, mut backward) = (Unread::default(), Backward::default());
     let mut lines = Lines::new(input);
     while let Some(line) = lines.read()? {
-        if let Some(last) = line.trim_ascii().last() {
+        let line = line.trim_ascii();
+        if let Some(last) = line.last() {
             reader.closed = *last == b'}';
         }
         let taken = reader.plain(line).or_else(|| reader.line(&String::from_utf8_lossy(line)));
@@ -126,7 +127,6 @@ impl Reader {
     /// Takes a line that is a span in the form that [`write`](crate::sink::json::write) gives it: times of eight decimals, whole numbers, no
     /// escape in the name. Nothing for any other.
     fn plain(&mut self, line: &[u8]) -> Option<()> {
-        let line = line.trim_ascii();
         let mut rest = line.strip_suffix(b",").unwrap_or(line).strip_prefix(b"[")?;
         let (start, dur) = (time(&mut rest)?, time(&mut rest)?);
         let mut columns = [0; 7];
@@ -144,9 +144,7 @@ impl Reader {
             let plain = name.iter().all(|&c| !matches!(c, b'"' | b'\\') && c >= b' ');
             *recent = self.names.id(std::str::from_utf8(name).ok().filter(|_| plain)?);
         }
-        if [cpu, pid, rpc, event, ipc].contains(&NONE) {
-            return None;
-        }
+        // A `null` is too small for any of these.
         let number = |column: i64| i32::try_from(column).ok();
         let (cpu, pid) = (CpuId::of_column(cpu)?, Pid::of_column(pid)?);
         let (rpc, event) = (number(rpc)?, number(event)?);
@@ -192,7 +190,7 @@ impl Reader {
 
     /// The span of an entry; nothing if a number in it is impossible.
     fn span(&mut self, l: Entry) -> Option<Span> {
-        let time = |seconds: f64| (seconds.abs() < LONGEST).then(|| Time::of_seconds(seconds));
+        let time = |seconds: f64| (seconds.abs() < LONGEST as f64).then(|| Time::of_seconds(seconds));
         let number = |column: i64| i32::try_from(column).ok();
         let value = |column: Option<f64>| match column {
             None => Some(NONE),
@@ -239,13 +237,18 @@ fn time(rest: &mut &[u8]) -> Option<Time> {
     let (seconds, behind) = digits::split(text)?;
     let part = digits::eight_digits(behind.strip_prefix(b".")?.first_chunk::<8>()?)?;
     *rest = behind[9..].strip_prefix(b",")?;
-    let units = seconds.checked_mul(Time::SECOND.0).filter(|_| (seconds.unsigned_abs() as f64) < LONGEST)?;
+    let units = (seconds.unsigned_abs() < LONGEST).then(|| seconds * Time::SECOND.0)?;
     Some(Time(if text.starts_with(b"-") { units - part } else { units + part }))
 }
 
 /// Takes a blank, a whole number or `null`, and the comma after it.
 #[inline]
 fn whole(rest: &mut &[u8]) -> Option<i64> {
+    // Most have one digit.
+    if let [b' ', digit @ b'0'..=b'9', b',', behind @ ..] = *rest {
+        *rest = behind;
+        return Some((digit - b'0').into());
+    }
     let text = rest.strip_prefix(b" ")?;
     let none = || Some((NONE, text.strip_prefix(b"null")?));
     let (number, behind) = digits::split(text).or_else(none)?;

@@ -48,7 +48,7 @@ pub struct Recording {
 pub struct UnsettledStart {
     /// Frames that were known then; some may be gone by now.
     pub known: usize,
-    /// All that has run directly above those.
+    /// All that has run directly above those, each once.
     above: Vec<Work>,
     /// The CPU's execution spans since then.
     spans: Vec<Span>,
@@ -162,6 +162,7 @@ impl Builder {
         let known = cpu.stack.len() - usize::from(cpu.top().level() == Level::Sched);
         let mut since = cpu.since;
         if let Some(doubt) = self.doubts.get(&self.threads.list[cpu.thread].pid) {
+            above.retain(|work| !doubt.above.contains(work));
             above.extend(&doubt.above);
             since = doubt.since;
         }

@@ -20,6 +20,9 @@ pub fn order(spans: &mut [Span]) {
 
 /// Puts anything that is almost in the order of its keys into that; equal keys keep their order.
 pub fn order_by<T: Copy, K: Ord>(spans: &mut [T], key: impl Fn(&T) -> K) {
+    if spans.is_sorted_by_key(&key) {
+        return;
+    }
     let mut behind = Vec::new();
     let mut kept = 0usize;
     for n in 0..spans.len() {
@@ -31,7 +34,9 @@ pub fn order_by<T: Copy, K: Ord>(spans: &mut [T], key: impl Fn(&T) -> K) {
             behind.push(span);
             continue;
         }
-        spans.copy_within(kept - steps..kept, kept - steps + 1);
+        if steps > 0 {
+            spans.copy_within(kept - steps..kept, kept - steps + 1);
+        }
         spans[kept - steps] = span;
         kept += 1;
     }

@@ -168,8 +168,8 @@ impl<'a> About<'a> {
 
 /// Whether a span begins with an entry of the recorder: execution does, and what happens at a point in time on a CPU.
 fn begins_with_entry(span: &Span) -> bool {
-    let point = (number::SWITCH as i32..=number::SPECIAL_LAST as i32).contains(&span.event());
-    span.cpu.is_some() && (span.is_execution() || point)
+    let is_point = || (number::SWITCH as i32..=number::SPECIAL_LAST as i32).contains(&span.event());
+    span.cpu.is_some() && (span.is_execution() || is_point())
 }
 
 /// What an entry of a trace with these flags cost, if a hook wrote it; of tracepoints it is not known.

@@ -47,7 +47,7 @@ pub enum Form {
 const WIDE: usize = 8;
 
 /// The value of `width` bytes that stands for a wide one: all ones.
-const fn escape(width: usize) -> i64 {
+const fn escape(width: usize) -> u64 {
     (1 << (8 * width)) - 1
 }
 
@@ -65,11 +65,11 @@ pub fn pack(values: &[i64], effort: Effort) -> Packed {
     }
     let mut plain = Vec::with_capacity(values.len() * width + WIDE * wide);
     for plane in 0..width {
-        let narrow = |v: i64| if fits(v, width) { v } else { escape(width) };
+        let narrow = |v: i64| (v as u64).min(escape(width));
         plain.extend(values.iter().map(|&v| (narrow(v) >> (8 * plane)) as u8));
     }
     if wide > 0 {
-        plain.extend(values.iter().filter(|&&v| !fits(v, width)).flat_map(|v| v.to_le_bytes()));
+        values.iter().filter(|&&v| !fits(v, width)).for_each(|v| plain.extend_from_slice(&v.to_le_bytes()));
     }
     let level = match effort {
         Effort::Quick => 2,
@@ -101,14 +101,14 @@ pub fn unpack(bytes: &[u8], form: Form, rows: usize, width: usize, wide: usize) 
     let mut behind = behind.chunks_exact(WIDE).map(|b| b.try_into().map(i64::from_le_bytes));
     let mut values = Vec::with_capacity(rows);
     for row in 0..rows {
-        let value = (0..width).rev().fold(0i64, |v, plane| v << 8 | i64::from(narrow[plane * rows + row]));
-        values.push(if value == escape(width) { behind.next()?.ok()? } else { value });
+        let value = (0..width).rev().fold(0u64, |v, plane| v << 8 | u64::from(narrow[plane * rows + row]));
+        values.push(if value == escape(width) { behind.next()?.ok()? } else { value as i64 });
     }
     Some(values)
 }
 
 fn fits(value: i64, width: usize) -> bool {
-    (0..escape(width)).contains(&value)
+    (value as u64) < escape(width)
 }
 
 /// Applies `work` to every job, on as many threads as there are CPUs; the results are in the order of the jobs.
