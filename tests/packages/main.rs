@@ -103,7 +103,7 @@ fn each_package_has_what_it_is_for() {
     );
     let tools: Vec<_> =
         paths.iter().filter_map(|path| path.strip_prefix("/usr/bin/")).filter(|p| !p.is_empty()).collect();
-    assert_eq!(tools.len(), 24, "{tools:?}");
+    assert_eq!(tools.len(), 22, "{tools:?}");
     for tool in tools {
         for path in [
             format!("/usr/share/man/man1/{tool}.1.gz"),
