@@ -83,8 +83,9 @@ fn a_quota_is_told_for_its_group_and_those_below() {
     eprintln!("{sums:?}, in group {inner}");
     let (time, times) = sums[&inner];
     let alike = sums.values().filter(|&&(other, n)| n == times && (other - time).abs() < time / 100).count();
-    assert_eq!(alike, 2, "the outer and the inner group: {sums:?}");
-    assert!(sums.len() >= 2 + 3, "those made late: {sums:?}");
+    // The first of those made late may be there before the outer one is held up for the first time.
+    assert!(alike >= 2, "the outer and the inner group: {sums:?}");
+    assert!(sums.values().filter(|&&(_, n)| n < times).count() >= 3, "those made late: {sums:?}");
     assert!(sums.values().all(|&(other, n)| n <= times && other <= time + time / 100), "{sums:?}");
     // Who is moved into the group is said to be in it at once, in the call that moves it.
     let moved = trace.of(GROUP).find(|e| trace.event_name(e).parse() == Ok(inner)).unwrap();
