@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What `cargo xtask test` prints at its end: the tests that were skipped, and other notes of tests that passed. They go to
-//! standard error, and to the file that `KUTRACE_SKIPPED` names.
+//! the file that `KUTRACE_SKIPPED` names, since on standard error they would stand in the midst of the harness's lines;
+//! where there is none, there.
 
 use std::env;
 use std::fs::File;
@@ -20,10 +21,12 @@ pub fn skip(what: &str, why: &str) {
 /// As [`skip`].
 pub fn note(line: &str) {
     let line = format!("{line}\n");
-    // Not by a macro: the harness shows what those print only where a test fails.
-    io::stderr().write_all(line.as_bytes()).expect("standard error");
-    if let Some(path) = env::var_os("KUTRACE_SKIPPED") {
-        let file = File::options().create(true).append(true).open(path);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("KUTRACE_SKIPPED");
+    match env::var_os("KUTRACE_SKIPPED") {
+        Some(path) => {
+            let file = File::options().create(true).append(true).open(path);
+            file.and_then(|mut file| file.write_all(line.as_bytes())).expect("KUTRACE_SKIPPED");
+        }
+        // Not by a macro: the harness shows what those print only where a test fails.
+        None => io::stderr().write_all(line.as_bytes()).expect("standard error"),
     }
 }
