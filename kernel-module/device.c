@@ -21,19 +21,10 @@
 #include <linux/suspend.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 #include <linux/vmalloc.h>
 
 #include "shim.h"
 #include "user/programs.h"
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-static void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
-			 vm_flags_t clear)
-{
-	vma->vm_flags = (vma->vm_flags | set) & ~clear;
-}
-#endif
 
 /* Whose marks are taken. Remove when: the module! macro takes texts. */
 enum { MARKS_ALL, MARKS_GROUP, MARKS_OFF };
@@ -118,6 +109,8 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 		return ret;
 	if (cmd == KUTRACE_IOC_PROGRAM)
 		return kutrace_programs_tell((void __user *)arg);
+	if (cmd == KUTRACE_IOC_COPY)
+		return kutrace_programs_copy((void __user *)arg);
 	memset(&argument, 0, sizeof(argument));
 	if ((_IOC_DIR(cmd) & _IOC_WRITE) &&
 	    copy_from_user(&argument, (void __user *)arg, _IOC_SIZE(cmd)))

@@ -8,12 +8,22 @@
 
 #include <linux/compiler.h>
 #include <linux/kref.h>
+#include <linux/mm.h>
 #include <linux/types.h>
+#include <linux/version.h>
 
 struct file;
 struct perf_event;
 struct pid;
 struct task_struct;
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
+				vm_flags_t clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
+#endif
 
 /* Room for PerCpu of per_cpu.rs, which asserts the size. */
 #define KUTRACE_CPU_BYTES 4096

@@ -1,54 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory for what programs record themselves: /dev/kutrace_programs, which any
- * process may open.
+ * process may open and map.
  *
- * A process has an area: a file in memory of the kernel's own, mapped into it.
- * The kernel grants it part by part, to the thread that asks, and notes thread,
- * time and place. The process has no descriptor of the file, so it can neither
- * change its size nor pass it on, and it never sees memory that another process
- * had: pages come zeroed, and a part that is granted anew gets new ones. What
- * it writes there the kernel never reads. The file is sealed before anybody gets
- * a descriptor of it, so that nobody else writes there or makes it shorter.
+ * A process maps its area once, and never asks again: no call that a filter could
+ * see, nor any right, is needed to record. The area has no pages. A thread that
+ * reads an address where there are none is granted the unit of that address: the
+ * kernel notes thread, time and place. A child gets an area of its own with the
+ * fork. Where there is no room, and where somebody writes late into what was
+ * taken away, there is a page that nobody reads: no fault of an area harms its
+ * program.
  *
- * The file belongs to the kernel, not to the module: who has it mapped does not
- * keep the module from being unloaded, and does not lose the memory by that.
+ * A process never sees memory that another had: pages come zeroed, and a unit
+ * that is granted anew gets new ones. What it writes there the kernel never
+ * reads; who may control the recorder gets copies.
+ *
+ * Locks: faults come with the locks of an address space held, and then take the
+ * one of this file. So no memory of a program is touched under that.
  */
 #include <linux/cred.h>
-#include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/highmem.h>
 #include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
-#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/pagemap.h>
-#include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "../shim.h"
 #include "../source/source.h"
+#include "area.h"
 #include "page.h"
-#include "parts.h"
 #include "programs.h"
 
-#define KUTRACE_PROGRAMS_VERSION 2
 #define KUTRACE_NO_MORE		U32_MAX
 /* Names and words: an area without a word would be worth less than none. */
 #define KUTRACE_LEAST		(2 * PAGE_SIZE)
 
-struct kutrace_attach {
-	u32 version;
-	u32 serial;
-	u64 address;
-	u64 bytes;
-};
+/* In the first page of an area, the attachment's number. */
+#define KUTRACE_SERIAL_AT	16
+/* What stands where nothing is granted: never in this trace, or not yet. */
+#define KUTRACE_NO_ROOM		U64_MAX
+#define KUTRACE_LATER		(U64_MAX - 1)
 
 /* System call 1023, where the kernel has none. */
 struct kutrace_call {
@@ -59,23 +57,23 @@ struct kutrace_call {
 
 struct kutrace_taken {
 	u32 serial;
-	u32 reserved;
-	/* Of the newest piece of a part; 0 for all that an ended process had. */
+	u32 offset;
+	/* Of a grant; 0 for all that an ended process had. */
 	u64 sequence;
 };
 
-#define KUTRACE_IOC_ATTACH	_IOWR(KUTRACE_IOC_TYPE, 0x40, struct kutrace_attach)
-#define KUTRACE_IOC_GRANT	_IOWR(KUTRACE_IOC_TYPE, 0x41, struct kutrace_grant)
-#define KUTRACE_IOC_PAGE	_IOR(KUTRACE_IOC_TYPE, 0x42, struct kutrace_page)
 #define KUTRACE_IOC_QUOTA	_IOW(KUTRACE_IOC_TYPE, 0x43, struct kutrace_quota)
 #define KUTRACE_IOC_REFUSED	_IOWR(KUTRACE_IOC_TYPE, 0x45, struct kutrace_refused)
 #define KUTRACE_IOC_TAKEN	_IOW(KUTRACE_IOC_TYPE, 0x46, struct kutrace_taken)
 #define KUTRACE_IOC_CALL	_IOWR(KUTRACE_IOC_TYPE, 0x47, struct kutrace_call)
 
-/* Of all that follows. Taken under the control lock, and under no lock of mm. */
+/* Of all that follows. Taken under the control lock and under those of mm. */
 static DEFINE_MUTEX(kutrace_programs_lock);
+/* Those that have something of this trace, by serial number; and the others. */
 static LIST_HEAD(kutrace_processes);
+static LIST_HEAD(kutrace_idle);
 static u32 kutrace_serial;
+static u64 kutrace_areas;
 static bool kutrace_recording;
 /* The number of the trace, which programs see while it is recorded. */
 static u32 kutrace_traces;
@@ -84,18 +82,21 @@ static bool kutrace_streams;
 /* What the next trace is to have, and what one has otherwise. */
 #define KUTRACE_USUAL	((struct kutrace_quota) { 4UL << 20, 64UL << 20 })
 static struct kutrace_quota kutrace_asked = KUTRACE_USUAL;
-/* Whoever got no area, told as one process after all others. */
-static struct kutrace_process kutrace_others = {
-	.parts = LIST_HEAD_INIT(kutrace_others.parts),
-	.told = { .serial = KUTRACE_NO_MORE, .fd = -1, .comm = "others" },
+/* Whoever got nothing, told as one process after all others. */
+static struct kutrace_program kutrace_others = {
+	.serial = KUTRACE_NO_MORE, .comm = "others",
 };
 
-static void kutrace_free_process(struct kutrace_process *process)
+/* Nobody writes there any more. */
+static bool kutrace_has_ended(const struct kutrace_process *process)
 {
-	kutrace_parts_free(process);
-	fput(process->area);
-	put_pid(process->tgid);
-	kfree(process);
+	return !process->mapping;
+}
+
+static void kutrace_remove(struct kutrace_process *process)
+{
+	list_del(&process->list);
+	kutrace_free_process(process);
 }
 
 void kutrace_programs_reset(bool wrap, bool stream)
@@ -104,22 +105,30 @@ void kutrace_programs_reset(bool wrap, bool stream)
 
 	mutex_lock(&kutrace_programs_lock);
 	list_for_each_entry_safe(process, next, &kutrace_processes, list) {
-		list_del(&process->list);
-		kutrace_free_process(process);
+		if (kutrace_has_ended(process)) {
+			kutrace_remove(process);
+			continue;
+		}
+		kutrace_empty(process);
+		list_move(&process->list, &kutrace_idle);
 	}
-	kutrace_bytes = 0;
 	kutrace_wraps = wrap;
 	kutrace_streams = stream;
 	kutrace_quota = kutrace_asked;
 	kutrace_asked = KUTRACE_USUAL;
-	kutrace_others.told.refused = 0;
+	kutrace_others.refused = 0;
 	kutrace_rate_reset();
 	mutex_unlock(&kutrace_programs_lock);
 }
 
+/* What was refused because nothing was recorded can be asked for. */
 void kutrace_programs_open(void)
 {
+	struct kutrace_process *process;
+
 	mutex_lock(&kutrace_programs_lock);
+	list_for_each_entry(process, &kutrace_idle, list)
+		kutrace_empty(process);
 	WRITE_ONCE(kutrace_recording, true);
 	if (!++kutrace_traces)
 		kutrace_traces = 1;
@@ -132,20 +141,6 @@ void kutrace_programs_close(void)
 {
 	WRITE_ONCE(kutrace_recording, false);
 	kutrace_page_show(0);
-}
-
-/* Nobody writes there any more. */
-static bool kutrace_has_ended(const struct kutrace_process *process)
-{
-	struct task_struct *task;
-	bool has_ended;
-
-	rcu_read_lock();
-	task = pid_task(process->tgid, PIDTYPE_TGID);
-	has_ended = !task || !atomic_read(&task->signal->live) ||
-		    READ_ONCE(task->self_exec_id) != process->exec;
-	rcu_read_unlock();
-	return has_ended;
 }
 
 /* Of the half of all that a user's areas may have; root's may have all. */
@@ -162,16 +157,9 @@ static u64 kutrace_share(kuid_t user)
 	return share;
 }
 
-u64 kutrace_room(kuid_t user)
+static u64 kutrace_room(kuid_t user)
 {
 	return min(kutrace_share(user), kutrace_quota.all - kutrace_bytes);
-}
-
-static void kutrace_remove(struct kutrace_process *process)
-{
-	list_del(&process->list);
-	kutrace_bytes -= process->held + process->booked;
-	kutrace_free_process(process);
 }
 
 /*
@@ -179,9 +167,9 @@ static void kutrace_remove(struct kutrace_process *process)
  * came first; one of the user's own, if the user has had its share. Who is
  * reading it finds out.
  */
-static bool kutrace_make_room(kuid_t user)
+static bool kutrace_make_room(kuid_t user, u64 bytes)
 {
-	bool own = kutrace_share(user) < KUTRACE_LEAST;
+	bool own = kutrace_share(user) < bytes;
 	struct kutrace_process *process;
 
 	if (!kutrace_wraps)
@@ -190,288 +178,268 @@ static bool kutrace_make_room(kuid_t user)
 		if (!kutrace_has_ended(process) ||
 		    (own && !uid_eq(process->user, user)))
 			continue;
-		kutrace_others.told.refused += process->told.refused;
+		kutrace_others.refused += process->told.refused;
 		kutrace_remove(process);
 		return true;
 	}
 	return false;
 }
 
-static struct kutrace_process *kutrace_find_process(void)
+/* Whether there is room for a grant, if need be after others were given up. */
+static bool kutrace_has_room(struct kutrace_process *process, u64 bytes)
 {
-	struct kutrace_process *process;
+	if (process->named + bytes > kutrace_quota.process)
+		return false;
+	for (;;) {
+		bool fits = process->held + bytes <= kutrace_quota.process;
 
-	list_for_each_entry(process, &kutrace_processes, list)
-		if (process->tgid == task_tgid(current) &&
-		    process->exec == current->self_exec_id)
-			return process;
-	return NULL;
-}
-
-static long kutrace_grant_locked(struct kutrace_grant *grant)
-{
-	struct kutrace_process *process = kutrace_find_process();
-	int ret;
-
-	if (!process || process->told.serial != grant->serial)
-		return -ESTALE;
-	if (!READ_ONCE(kutrace_recording))
-		return -EAGAIN;
-	if (grant->kind == KUTRACE_KIND_REST)
-		return kutrace_parts_rest(process, grant);
-	if (!grant->bytes || grant->bytes % PAGE_SIZE ||
-	    grant->bytes > KUTRACE_AREA_BYTES ||
-	    grant->kind > KUTRACE_KIND_NAMES)
-		return -EINVAL;
-	if (grant->kind == KUTRACE_KIND_WORDS &&
-	    !kutrace_rate_take(grant->bytes / sizeof(u64)))
-		return -EDQUOT;
-	do
-		ret = kutrace_parts_more(process, grant);
-	while (ret == -ENOSPC && process->bytes < kutrace_quota.process &&
-	       kutrace_make_room(process->user));
-	if (ret == -ENOSPC && kutrace_wraps &&
-	    grant->kind == KUTRACE_KIND_WORDS)
-		ret = kutrace_parts_again(process, grant);
-	if (ret)
-		process->told.refused++;
-	/* Room comes as the stream is read. */
-	return ret == -ENOSPC && kutrace_streams ? -EDQUOT : ret;
-}
-
-static long kutrace_grant(struct kutrace_grant *grant)
-{
-	long ret;
-
-	if (mutex_lock_killable(&kutrace_programs_lock))
-		return -EINTR;
-	ret = kutrace_grant_locked(grant);
-	mutex_unlock(&kutrace_programs_lock);
-	return ret;
-}
-
-static struct kutrace_process *kutrace_new_process(void)
-{
-	struct kutrace_process *process;
-
-	process = kzalloc(sizeof(*process), GFP_KERNEL_ACCOUNT);
-	if (!process)
-		return ERR_PTR(-ENOMEM);
-	process->area = kutrace_new_file(0);
-	if (IS_ERR(process->area)) {
-		void *error = process->area;
-
-		kfree(process);
-		return error;
+		if (fits && bytes <= kutrace_room(process->user))
+			return true;
+		if (!(fits && kutrace_make_room(process->user, bytes)) &&
+		    !(kutrace_wraps && kutrace_give_up(process)))
+			return false;
 	}
-	/* Its pages stay where they are, so they shall not be where others move. */
-	mapping_set_gfp_mask(process->area->f_mapping, GFP_HIGHUSER);
-	INIT_LIST_HEAD(&process->parts);
-	process->tgid = get_pid(task_tgid(current));
-	process->exec = current->self_exec_id;
+}
+
+/* Between vfork and exec: its memory, and what its thread knows, is its parent's. */
+static bool kutrace_borrows(void)
+{
+	return current->vfork_done && atomic_read(&current->mm->mm_users) > 1;
+}
+
+/* The process begins with the trace: its first page, for names. */
+static struct kutrace_grant *kutrace_begin(struct kutrace_process *process)
+{
+	struct kutrace_grant *grant;
+	struct task_struct *task;
+
+	/* The number after the last is that of those who get nothing. */
+	if (kutrace_serial == KUTRACE_NO_MORE - 1 ||
+	    kutrace_quota.process < KUTRACE_LEAST)
+		return ERR_PTR(-ENOSPC);
 	process->user = current_uid();
-	process->told.tgid = task_tgid_nr(current);
-	get_task_comm(process->told.comm, current->group_leader);
-	return process;
-}
-
-static struct file *kutrace_no_area(int error)
-{
-	kutrace_others.told.refused++;
-	return ERR_PTR(error);
-}
-
-/*
- * The area of the calling process, a new one if it has none; NULL if it is
- * mapped. It is mapped with no lock held, as others of the process may keep its
- * mappings locked for as long as they like. Another thread that comes meanwhile
- * tries the same.
- */
-static struct file *kutrace_area(struct kutrace_attach *attach)
-{
-	struct kutrace_grant names = {
-		.kind = KUTRACE_KIND_NAMES, .bytes = PAGE_SIZE,
-	};
-	struct kutrace_process *process;
-	int ret;
-
-	if (!READ_ONCE(kutrace_recording))
-		return ERR_PTR(-EAGAIN);
-	process = kutrace_find_process();
-	if (process) {
-		attach->serial = process->told.serial;
-		attach->address = process->address;
-		return process->address ? NULL : get_file(process->area);
-	}
-	/* The number after the last is that of those who get none. */
-	if (kutrace_serial == KUTRACE_NO_MORE - 1)
-		return kutrace_no_area(-ENOSPC);
-	if (kutrace_quota.process < KUTRACE_LEAST)
-		return kutrace_no_area(-ENOSPC);
-	while (kutrace_room(current_uid()) < KUTRACE_LEAST)
-		if (!kutrace_make_room(current_uid()))
-			return kutrace_no_area(-ENOSPC);
-	process = kutrace_new_process();
-	if (IS_ERR(process))
-		return kutrace_no_area(PTR_ERR(process));
-	ret = kutrace_parts_more(process, &names);
-	if (ret) {
-		kutrace_free_process(process);
-		return kutrace_no_area(ret);
-	}
-	process->told.serial = ++kutrace_serial;
+	while (kutrace_room(process->user) < KUTRACE_LEAST)
+		if (!kutrace_make_room(process->user, KUTRACE_LEAST))
+			return ERR_PTR(-ENOSPC);
+	grant = kutrace_grant(process, 0);
+	if (IS_ERR(grant))
+		return grant;
 	process->booked = PAGE_SIZE;
 	kutrace_bytes += PAGE_SIZE;
-	list_add_tail(&process->list, &kutrace_processes);
-	attach->serial = process->told.serial;
-	return get_file(process->area);
+	rcu_read_lock();
+	task = kutrace_borrows() ? rcu_dereference(current->real_parent) : current;
+	process->told.tgid = task_tgid_nr(task);
+	get_task_comm(process->told.comm, task->group_leader);
+	rcu_read_unlock();
+	process->told.serial = ++kutrace_serial;
+	*(u32 *)(kutrace_first_page(grant) + KUTRACE_SERIAL_AT) = kutrace_serial;
+	list_move_tail(&process->list, &kutrace_processes);
+	return grant;
+}
+
+static struct kutrace_grant *kutrace_grant_words(struct kutrace_process *process,
+						 u32 offset, u32 bytes)
+{
+	if (kutrace_borrows())
+		return ERR_PTR(-EAGAIN);
+	if (!kutrace_rate_take(bytes / sizeof(u64)))
+		return ERR_PTR(-EDQUOT);
+	if (bytes == PAGE_SIZE && process->booked) {
+		kutrace_bytes -= process->booked;
+		process->booked = 0;
+	}
+	if (!kutrace_has_room(process, bytes))
+		return ERR_PTR(-ENOSPC);
+	return kutrace_grant(process, offset);
+}
+
+/* What the running thread, which reads at an address, gets there. */
+static struct kutrace_grant *kutrace_ask(struct kutrace_process *process, u32 offset)
+{
+	struct kutrace_grant *grant = ERR_PTR(-EPERM);
+	bool is_first = offset < PAGE_SIZE;
+	u32 bytes;
+
+	if (!kutrace_recording || (!is_first && !process->told.serial))
+		return ERR_PTR(-EAGAIN);
+	kutrace_unit(offset, &bytes);
+	if (is_first)
+		grant = kutrace_shim_may_mark() ? kutrace_begin(process) : grant;
+	else if (offset >= KUTRACE_WORDS_AT)
+		grant = kutrace_grant_words(process, offset, bytes);
+	else if (kutrace_has_room(process, bytes))
+		grant = kutrace_grant(process, offset);
+	else
+		grant = ERR_PTR(-ENOSPC);
+	/* Who gets no run asks for a page. */
+	if (bytes == PAGE_SIZE &&
+	    (grant == ERR_PTR(-ENOSPC) || grant == ERR_PTR(-ENOMEM)))
+		(*(is_first ? &kutrace_others.refused : &process->told.refused))++;
+	return grant;
+}
+
+/* In a stream, room comes as that is read. */
+static u64 kutrace_junk_word(long error)
+{
+	return error == -EPERM || (error == -ENOSPC && !kutrace_streams) ?
+		KUTRACE_NO_ROOM : KUTRACE_LATER;
 }
 
 /*
- * Notes where an area was mapped, unless it is gone with its trace or another
- * thread was first. From then on it can be mapped for writing no more. Where
- * the mapping failed the area stays, for the next attempt.
+ * Only a program itself is granted something, and only where it reads: who
+ * writes first is late, and writes into what was taken away meanwhile. System
+ * calls, and debuggers, get an error.
  */
-static long kutrace_placed(struct kutrace_attach *attach, unsigned long address)
+static vm_fault_t kutrace_fault(struct vm_fault *vmf)
 {
-	struct kutrace_process *process = kutrace_find_process();
+	struct vm_area_struct *vma = vmf->vma;
+	struct kutrace_process *process = vma->vm_private_data;
+	u32 offset = (vmf->address & PAGE_MASK) - vma->vm_start;
+	struct kutrace_grant *grant;
+	int ret;
 
-	if (!process || process->told.serial != attach->serial)
-		return -ESTALE;
-	if (!process->address) {
-		if (IS_ERR_VALUE(address))
-			return address;
-		process->address = address;
-		kutrace_seal(process->area);
-	}
-	attach->address = process->address;
-	return 0;
-}
-
-static long kutrace_attach(struct kutrace_attach *attach)
-{
-	unsigned long address;
-	struct file *area;
-	long ret;
-
-	if (attach->version != KUTRACE_PROGRAMS_VERSION)
-		return -EINVAL;
-	if (!kutrace_shim_may_mark() || !current->mm)
-		return -EPERM;
-	attach->bytes = KUTRACE_AREA_BYTES;
-	if (mutex_lock_killable(&kutrace_programs_lock))
-		return -EINTR;
-	area = kutrace_area(attach);
-	mutex_unlock(&kutrace_programs_lock);
-	if (IS_ERR_OR_NULL(area))
-		return PTR_ERR_OR_ZERO(area);
-	address = vm_mmap(area, 0, KUTRACE_AREA_BYTES, PROT_READ | PROT_WRITE,
-			  MAP_SHARED, 0);
-	fput(area);
+	if (vma->vm_mm != current->mm || !(vmf->flags & FAULT_FLAG_USER))
+		return VM_FAULT_SIGBUS;
 	mutex_lock(&kutrace_programs_lock);
-	ret = kutrace_placed(attach, address);
+	grant = kutrace_granted_at(process, offset);
+	if (!grant)
+		grant = vmf->flags & FAULT_FLAG_WRITE ? ERR_PTR(-EAGAIN) :
+			kutrace_ask(process, offset);
+	if (IS_ERR(grant))
+		ret = kutrace_map_junk(process, vma, offset,
+				       kutrace_junk_word(PTR_ERR(grant)));
+	else
+		ret = kutrace_map_grant(grant, vma);
 	mutex_unlock(&kutrace_programs_lock);
-	/* That of another thread is the same memory. */
-	if (!IS_ERR_VALUE(address) && (ret || attach->address != address))
-		vm_munmap(address, KUTRACE_AREA_BYTES);
-	return ret;
+	/* Where there is no memory at all, the program tries again. */
+	return ret ? VM_FAULT_OOM : VM_FAULT_NOPAGE;
 }
 
-static long kutrace_call(struct kutrace_call *call)
+static void kutrace_attach(struct vm_area_struct *vma, struct kutrace_process *process)
 {
-	call->answer = kutrace_source_call(call->command, call->words);
+	vma->vm_private_data = process;
+	mutex_lock(&kutrace_programs_lock);
+	list_add(&process->list, &kutrace_idle);
+	mutex_unlock(&kutrace_programs_lock);
+}
+
+/* A child of a fork, or an address space that is about to be refused a move. */
+static void kutrace_area_open(struct vm_area_struct *vma)
+{
+	kutrace_attach(vma, kutrace_new_process(vma, GFP_KERNEL_ACCOUNT | __GFP_NOFAIL));
+}
+
+/* It has no pages any more. What it had of the trace stays until that is taken. */
+static void kutrace_area_close(struct vm_area_struct *vma)
+{
+	struct kutrace_process *process = vma->vm_private_data;
+
+	mutex_lock(&kutrace_programs_lock);
+	process->mapping = NULL;
+	if (!process->told.serial)
+		kutrace_remove(process);
+	mutex_unlock(&kutrace_programs_lock);
+}
+
+static int kutrace_no_split(struct vm_area_struct *vma, unsigned long address)
+{
+	return -EINVAL;
+}
+
+static int kutrace_no_move(struct vm_area_struct *vma)
+{
+	return -EINVAL;
+}
+
+static const struct vm_operations_struct kutrace_area_ops = {
+	.open = kutrace_area_open,
+	.close = kutrace_area_close,
+	.may_split = kutrace_no_split,
+	.mremap = kutrace_no_move,
+	.fault = kutrace_fault,
+};
+
+/*
+ * A fork copies no pages, a dump has none of them, and mlockall() gets none. The
+ * place in the file is one that no other area has, so that pages can be taken
+ * away from this one and those of its children alone.
+ */
+static int kutrace_area_map(struct vm_area_struct *vma)
+{
+	struct kutrace_process *process;
+
+	if (vma->vm_end - vma->vm_start != KUTRACE_AREA_BYTES ||
+	    !(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EACCES;
+	vm_flags_mod(vma, VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_WIPEONFORK,
+		     VM_MAYEXEC);
+	mutex_lock(&kutrace_programs_lock);
+	vma->vm_pgoff = ++kutrace_areas * (KUTRACE_AREA_BYTES / PAGE_SIZE);
+	mutex_unlock(&kutrace_programs_lock);
+	process = kutrace_new_process(vma, GFP_KERNEL_ACCOUNT);
+	if (!process)
+		return -ENOMEM;
+	vma->vm_ops = &kutrace_area_ops;
+	kutrace_attach(vma, process);
 	return 0;
+}
+
+/* A kernel with hooks has a page and a system call of its own. */
+static int kutrace_programs_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	if (!vma->vm_pgoff)
+		return kutrace_area_map(vma);
+	if (vma->vm_pgoff != KUTRACE_AREA_BYTES / PAGE_SIZE)
+		return -EINVAL;
+	return kutrace_source_kind() == KUTRACE_HOOKS ? -ENODEV :
+	       kutrace_page_map(vma);
 }
 
 static long kutrace_programs_ioctl(struct file *file, unsigned int cmd,
 				   unsigned long arg)
 {
-	union {
-		struct kutrace_attach attach;
-		struct kutrace_grant grant;
-		struct kutrace_page page;
-		struct kutrace_call call;
-	} argument = {};
-	long ret;
+	struct kutrace_call call;
 
-	if (_IOC_TYPE(cmd) != KUTRACE_IOC_TYPE || _IOC_SIZE(cmd) > sizeof(argument))
+	if (cmd != KUTRACE_IOC_CALL || kutrace_source_kind() == KUTRACE_HOOKS)
 		return -ENOTTY;
-	if ((_IOC_DIR(cmd) & _IOC_WRITE) &&
-	    copy_from_user(&argument, (void __user *)arg, _IOC_SIZE(cmd)))
+	if (copy_from_user(&call, (void __user *)arg, sizeof(call)))
 		return -EFAULT;
-	/* A kernel with hooks has a page and a system call of its own. */
-	if ((cmd == KUTRACE_IOC_PAGE || cmd == KUTRACE_IOC_CALL) &&
-	    kutrace_source_kind() == KUTRACE_HOOKS)
-		return -ENOTTY;
-	switch (cmd) {
-	case KUTRACE_IOC_ATTACH:
-		ret = kutrace_attach(&argument.attach);
-		break;
-	case KUTRACE_IOC_GRANT:
-		ret = kutrace_grant(&argument.grant);
-		break;
-	case KUTRACE_IOC_PAGE:
-		ret = kutrace_page_map(&argument.page);
-		break;
-	case KUTRACE_IOC_CALL:
-		ret = kutrace_call(&argument.call);
-		break;
-	default:
-		ret = -ENOTTY;
-	}
-	if (!ret && copy_to_user((void __user *)arg, &argument, _IOC_SIZE(cmd)))
-		return -EFAULT;
-	return ret;
+	call.answer = kutrace_source_call(call.command, call.words);
+	return copy_to_user((void __user *)arg, &call, sizeof(call)) ? -EFAULT : 0;
 }
 
-/*
- * Tells of the process after @program's, and of its parts; and its area, if it
- * has one. One that has not mapped its area yet has recorded nothing.
- */
-static struct file *kutrace_next_program(struct kutrace_program *program,
-					 struct kutrace_granted *grants, u32 *room)
+static struct kutrace_process *kutrace_find(u32 serial)
+{
+	struct kutrace_process *process;
+
+	list_for_each_entry(process, &kutrace_processes, list)
+		if (process->told.serial == serial)
+			return process;
+	return NULL;
+}
+
+/* Tells of the process after @program's, and of its grants. */
+static void kutrace_next_program(struct kutrace_program *program,
+				 struct kutrace_granted *grants, u32 *room)
 {
 	struct kutrace_process *process;
 
 	list_for_each_entry(process, &kutrace_processes, list) {
-		if (process->told.serial <= program->serial || !process->address)
+		if (process->told.serial <= program->serial)
 			continue;
 		*program = process->told;
-		program->grants = process->pieces;
+		program->grants = process->count;
 		program->ended = kutrace_has_ended(process);
-		*room = kutrace_parts_tell(process, grants, *room);
-		return get_file(process->area);
+		*room = kutrace_tell(process, grants, *room);
+		return;
 	}
-	if (kutrace_others.told.refused && program->serial < KUTRACE_NO_MORE)
-		*program = kutrace_others.told;
+	if (kutrace_others.refused && program->serial < KUTRACE_NO_MORE)
+		*program = kutrace_others;
 	else
-		*program = (struct kutrace_program) { .fd = -1 };
+		*program = (struct kutrace_program) {};
 	*room = 0;
-	return NULL;
-}
-
-/* Gives the caller a descriptor by which it reads the area, and @program. */
-static long kutrace_show(struct file *area, struct kutrace_program *program,
-			 struct kutrace_program __user *to)
-{
-	struct file *file = kutrace_readonly(area);
-	int fd;
-
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0) {
-		fput(file);
-		return fd;
-	}
-	program->fd = fd;
-	if (copy_to_user(to, program, sizeof(*to))) {
-		put_unused_fd(fd);
-		fput(file);
-		return -EFAULT;
-	}
-	fd_install(fd, file);
-	return 0;
 }
 
 /* The caller's memory, which may take for ever, is not touched under a lock. */
@@ -480,56 +448,84 @@ long kutrace_programs_tell(struct kutrace_program __user *to)
 	struct kutrace_program program;
 	struct kutrace_granted *grants;
 	void __user *address;
-	struct file *area;
 	long ret = -EINTR;
 	u32 room;
 
 	if (copy_from_user(&program, to, sizeof(program)))
 		return -EFAULT;
 	address = u64_to_user_ptr(program.address);
-	room = min_t(u32, program.grants, KUTRACE_PIECES_MAX);
+	room = min_t(u32, program.grants, KUTRACE_GRANTS_MAX);
 	grants = kvmalloc_array(room, sizeof(*grants), GFP_KERNEL_ACCOUNT);
 	if (!grants)
 		return -ENOMEM;
 	if (mutex_lock_killable(&kutrace_programs_lock))
 		goto out;
-	area = kutrace_next_program(&program, grants, &room);
+	kutrace_next_program(&program, grants, &room);
 	mutex_unlock(&kutrace_programs_lock);
-	if (copy_to_user(address, grants, room * sizeof(*grants)))
-		ret = -EFAULT;
-	else if (area)
-		ret = kutrace_show(area, &program, to);
-	else
-		ret = copy_to_user(to, &program, sizeof(program)) ? -EFAULT : 0;
-	if (area)
-		fput(area);
+	ret = copy_to_user(address, grants, room * sizeof(*grants)) ||
+	      copy_to_user(to, &program, sizeof(program)) ? -EFAULT : 0;
 out:
 	kvfree(grants);
 	return ret;
 }
 
-static long kutrace_take(const struct kutrace_taken *taken)
+static long kutrace_copy_pages(const struct kutrace_copy *copy, struct page **pages)
+{
+	void __user *to = u64_to_user_ptr(copy->address);
+	size_t at = copy->offset % PAGE_SIZE, left = copy->bytes, bytes;
+
+	for (; left; left -= bytes, to += bytes, at = 0) {
+		bytes = min_t(size_t, left, PAGE_SIZE - at);
+		if (copy_to_user(to, page_address(*pages++) + at, bytes))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+/* What is given up meanwhile is copied as it was. */
+long kutrace_programs_copy(const struct kutrace_copy __user *from)
+{
+	struct page *pages[KUTRACE_RUN_BYTES / PAGE_SIZE];
+	struct kutrace_process *process;
+	struct kutrace_copy copy;
+	int n, count;
+	long ret;
+
+	if (copy_from_user(&copy, from, sizeof(copy)))
+		return -EFAULT;
+	if (mutex_lock_killable(&kutrace_programs_lock))
+		return -EINTR;
+	process = kutrace_find(copy.serial);
+	count = process ? kutrace_pages(process, &copy, pages) : -ESTALE;
+	mutex_unlock(&kutrace_programs_lock);
+	if (count < 0)
+		return count;
+	ret = kutrace_copy_pages(&copy, pages);
+	for (n = 0; n < count; n++)
+		put_page(pages[n]);
+	return ret;
+}
+
+static long kutrace_give_back(const struct kutrace_taken *taken)
 {
 	struct kutrace_process *process;
 
-	if (!kutrace_streams || taken->reserved)
+	if (!kutrace_streams)
 		return -EINVAL;
-	list_for_each_entry(process, &kutrace_processes, list) {
-		if (process->told.serial != taken->serial)
-			continue;
-		if (taken->sequence)
-			return kutrace_parts_take(process, taken->sequence);
-		if (!kutrace_has_ended(process))
-			return -EBUSY;
-		kutrace_remove(process);
-		return 0;
-	}
-	return -ESTALE;
+	process = kutrace_find(taken->serial);
+	if (!process)
+		return -ESTALE;
+	if (taken->sequence)
+		return kutrace_take(process, taken->offset, taken->sequence);
+	if (!kutrace_has_ended(process))
+		return -EBUSY;
+	kutrace_remove(process);
+	return 0;
 }
 
 static long kutrace_set_quota(const struct kutrace_quota *quota)
 {
-	if (quota->process > KUTRACE_AREA_BYTES)
+	if (quota->process > KUTRACE_QUOTA_MAX)
 		return -EINVAL;
 	if (!kutrace_shim_may_have(quota->all))
 		return -E2BIG;
@@ -548,7 +544,7 @@ long kutrace_programs_control(unsigned int cmd, void *argument)
 		ret = kutrace_set_quota(argument);
 		break;
 	case KUTRACE_IOC_TAKEN:
-		ret = kutrace_take(argument);
+		ret = kutrace_give_back(argument);
 		break;
 	case KUTRACE_IOC_REFUSED:
 		kutrace_rate_next(argument);
@@ -566,19 +562,16 @@ void kutrace_programs_layout(struct kutrace_layout *layout)
 {
 	*layout = (struct kutrace_layout) {
 		.processes = (u64)&kutrace_processes,
-		.others = (u64)&kutrace_others.told,
-		.process.list = offsetof(struct kutrace_process, list),
-		.process.told = offsetof(struct kutrace_process, told),
-		.process.pieces = offsetof(struct kutrace_process, pieces),
-		.process.parts = offsetof(struct kutrace_process, parts),
+		.others = (u64)&kutrace_others,
 	};
-	kutrace_parts_layout(layout);
+	kutrace_area_layout(layout);
 }
 
 static const struct file_operations kutrace_programs_fops = {
 	.owner = THIS_MODULE,
 	.unlocked_ioctl = kutrace_programs_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = kutrace_programs_mmap,
 	.llseek = noop_llseek,
 };
 

@@ -9,7 +9,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#include "parts.h"
+#include "area.h"
 
 /* A process that was refused something; Refused of format/src/abi/programs.rs. */
 struct kutrace_refused {
@@ -21,11 +21,13 @@ struct kutrace_refused {
 
 /* Of /dev/kutrace. */
 #define KUTRACE_IOC_PROGRAM	_IOWR(KUTRACE_IOC_TYPE, 0x44, struct kutrace_program)
+#define KUTRACE_IOC_COPY	_IOW(KUTRACE_IOC_TYPE, 0x48, struct kutrace_copy)
 
 int kutrace_programs_add(void);
 void kutrace_programs_remove(void);
-/* Of a process and its parts. The caller has no lock. */
+/* Of a process and its grants; of the bytes of a grant. The caller has no lock. */
 long kutrace_programs_tell(struct kutrace_program __user *to);
+long kutrace_programs_copy(const struct kutrace_copy __user *from);
 
 /* The holder of the control lock calls these, Rust the first. */
 long kutrace_programs_control(unsigned int cmd, void *argument);

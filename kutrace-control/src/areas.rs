@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What programs record while a stream is written: copied as it comes, each entry once.
 //!
-//! Of a part that is being filled, the entries are copied up to the first that is not complete; of one into which nobody
+//! Of a grant that is being filled, the entries are copied up to the first that is not complete; of one into which nobody
 //! writes any more, all the rest. It has been copied whole then, and is given back. Of an ended program, everything is.
 //!
 //! Invariants: nothing is given back that is not in the file; memory does not grow with the trace.
@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use anyhow::Result;
-use kutrace_format::abi::programs::{Granted, Taken, KIND_DONE, KIND_LAST, KIND_NAMES};
+use kutrace_format::abi::programs::{Granted, Taken, KIND_DONE, KIND_NAMES};
 use kutrace_format::file::{REFUSED, REFUSED_BYTES, SECTION_BYTES};
 use kutrace_format::program::Entries;
 
 use crate::device::Recorder;
-use crate::programs::{copy, copy_filling, keep, losses, section, with_head, Attached, Part};
+use crate::programs::{copy, copy_filling, losses, section, with_head, Attached, Part};
 
 /// Sentences about losses of ended programs, at most; the file has all.
 const LOSSES: usize = 100;
@@ -23,7 +23,7 @@ const LOSSES: usize = 100;
 /// Bytes at a time from which on programs are busy: some threads' worth of grants.
 const BUSY: usize = 128 << 10;
 
-/// Up to where each program's parts are in the file.
+/// Up to where each program's grants are in the file.
 #[derive(Debug, Default)]
 pub struct Areas {
     /// By program and grant.
@@ -68,7 +68,7 @@ impl Areas {
     /// Copies what has come.
     pub fn fresh(&mut self, recorder: &impl Recorder) -> Result<Fresh> {
         let mut fresh = Fresh::default();
-        self.advance(recorder, |areas, attached, words, _| areas.tell(attached, words, &mut fresh))?;
+        self.advance(recorder, |areas, attached, words, _| areas.tell(recorder, attached, words, &mut fresh))?;
         self.came = fresh.sections.len();
         Ok(fresh)
     }
@@ -82,7 +82,7 @@ impl Areas {
                 each(told.serial, None);
             }
             if !words.is_empty() {
-                let section = section(told, &[names(attached)?, words].concat());
+                let section = section(told, &[names(recorder, attached)?, words].concat());
                 each(told.serial, section.get(SECTION_BYTES..));
             }
             Ok(())
@@ -126,12 +126,18 @@ impl Areas {
     }
 
     /// Tells of these words, and what may be given back with them.
-    fn tell(&mut self, attached: &Attached, words: Vec<Part>, fresh: &mut Fresh) -> Result<()> {
-        let Attached { told, grants, .. } = attached;
+    fn tell(
+        &mut self,
+        recorder: &impl Recorder,
+        attached: &Attached,
+        words: Vec<Part>,
+        fresh: &mut Fresh,
+    ) -> Result<()> {
+        let Attached { told, grants } = attached;
         let serial = told.serial;
         let (has_words, has_ended) = (!words.is_empty(), told.ended != 0);
         if has_words || has_ended {
-            let section = section(told, &[names(attached)?, words].concat());
+            let section = section(told, &[names(recorder, attached)?, words].concat());
             let losses = if has_ended { losses(&section) } else { Vec::new() };
             if has_words || !losses.is_empty() {
                 fresh.sections.extend(section);
@@ -140,11 +146,11 @@ impl Areas {
             self.more_losses += (losses.len() - told) as u64;
             self.losses.extend(losses.into_iter().take(told));
         }
-        let is_whole = |grant: &&Granted| grant.kind & KIND_DONE != 0 && grant.kind & KIND_LAST != 0;
-        let taken = |sequence| Taken { serial, sequence, ..Taken::default() };
+        let is_whole = |grant: &&Granted| grant.kind & KIND_DONE != 0;
+        let taken = |&Granted { offset, sequence, .. }: &Granted| Taken { serial, offset, sequence };
         match has_ended {
-            true => fresh.taken.push(taken(0)),
-            false => fresh.taken.extend(grants.iter().filter(is_whole).map(|grant| taken(grant.sequence))),
+            true => fresh.taken.push(Taken { serial, ..Taken::default() }),
+            false => fresh.taken.extend(grants.iter().filter(is_whole).map(taken)),
         }
         Ok(())
     }
@@ -164,7 +170,7 @@ impl Areas {
             }
             words.retain(|part| !part.bytes.is_empty());
             let has_words = !words.is_empty();
-            let section = section(&attached.told, &[names(&attached)?, words].concat());
+            let section = section(&attached.told, &[names(recorder, &attached)?, words].concat());
             if has_words || !losses(&section).is_empty() {
                 sections.extend(section);
             }
@@ -205,7 +211,7 @@ fn is_done(attached: &Attached, grant: &Granted) -> bool {
 }
 
 fn is_of_names(grant: &Granted) -> bool {
-    grant.kind & !(KIND_DONE | KIND_LAST) == KIND_NAMES
+    grant.kind == KIND_NAMES
 }
 
 /// What comes after these positions: all of it, or what can be final.
@@ -216,29 +222,23 @@ fn words(recorder: &impl Recorder, attached: &Attached, positions: &Positions, a
         let Position { bytes, tsc, .. } = *positions.get(&grant.sequence).unwrap_or(&start);
         let left = grant.bytes.saturating_sub(bytes);
         let rest = Granted { offset: grant.offset + bytes, bytes: left, tsc, ..*grant };
-        parts.push(match is_done(attached, grant) {
-            true => copy(&attached.area, rest),
-            false => copy_filling(&attached.area, rest, all),
+        parts.extend(match is_done(attached, grant) {
+            true => copy(recorder, attached.told.serial, rest),
+            false => copy_filling(recorder, attached.told.serial, rest, all),
         }?);
     }
     parts.retain(|part| part.bytes.iter().any(|&byte| byte != 0));
-    if !parts.is_empty() {
-        let now = recorder.program_after(attached.told.serial - 1)?;
-        let now = now.filter(|now| now.told.serial == attached.told.serial);
-        keep(&mut parts, now.as_ref().map_or(&[], |now| &now.grants));
-    }
     if all {
         parts.iter_mut().for_each(Part::trim);
     }
     Ok(parts)
 }
 
-fn names(attached: &Attached) -> Result<Vec<Part>> {
+fn names(recorder: &impl Recorder, attached: &Attached) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for grant in attached.grants.iter().filter(|grant| is_of_names(grant)) {
-        let mut part = copy(&attached.area, *grant)?;
-        part.trim();
-        parts.push(part);
+        parts.extend(copy(recorder, attached.told.serial, *grant)?);
     }
+    parts.iter_mut().for_each(Part::trim);
     Ok(parts)
 }

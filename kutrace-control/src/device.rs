@@ -13,7 +13,7 @@ use kutrace_format::abi::command::{
     Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, STATE_TRACING, STREAM, VERSION,
 };
 use kutrace_format::abi::event::NAME_BYTES;
-use kutrace_format::abi::programs::{Quota, Taken};
+use kutrace_format::abi::programs::{Granted, Quota, Taken};
 use kutrace_format::reading::READINGS_MAX;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -82,8 +82,10 @@ pub trait Recorder: Sized {
     fn leave(&self, bytes: &[u8]) -> Result<()>;
     /// All that was left with the trace.
     fn left(&self) -> Result<Vec<u8>>;
-    /// The program that attached after the one with this number, and what it recorded into memory of its own.
+    /// The program that attached after the one with this number, and what it was granted.
     fn program_after(&self, serial: u32) -> Result<Option<Attached>>;
+    /// Copies what a grant of a program has from its offset on; false if it is not there any more.
+    fn copy(&self, serial: u32, grant: &Granted, to: &mut [u8]) -> Result<bool>;
     /// What was read of a program, of a stream, is in the file; false if it cannot be given back yet, or is not there any
     /// more.
     fn take_back(&self, taken: Taken) -> Result<bool>;
@@ -245,6 +247,13 @@ impl Recorder for Device {
         crate::programs::after(&self.file, serial).context(PATH)
     }
 
+    fn copy(&self, serial: u32, grant: &Granted, to: &mut [u8]) -> Result<bool> {
+        match sys::copy_grant(self.file.as_fd(), serial, grant, to) {
+            Err(Errno::STALE) => Ok(false),
+            copied => copied.map(|()| true).map_err(refusal).context(PATH),
+        }
+    }
+
     fn take_back(&self, taken: Taken) -> Result<bool> {
         match sys::taken(self.file.as_fd(), taken) {
             Err(Errno::BUSY | Errno::STALE) => Ok(false),
@@ -393,7 +402,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 15");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 16");
     }
 
     #[test]

@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What programs recorded into memory of their own: copied as it is, with what the recorder knows of it.
 //!
-//! Programs may still write, and in wrap mode the recorder may grant a part anew: such a part is left out.
+//! Programs may still write, and in wrap mode the recorder may take a grant away: such a one is left out.
 
-use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use anyhow::Result;
-use kutrace_format::abi::programs::{Granted, Program, KIND_DONE, KIND_LAST, PAGE_BYTES, PAYLOAD_MAX};
+use kutrace_format::abi::programs::{Granted, Program, KIND_DONE, PAGE_BYTES, PAYLOAD_MAX};
 use kutrace_format::file::{Section, PROGRAM, REFUSED};
 use kutrace_format::program::{whole, Entries, GRANTS_ALONE};
 use postprocess::raw::refused;
-use rustix::io::pread;
 
+use crate::device::Recorder;
 use crate::sys;
 
-/// A program as the recorder knows it now, and its area.
+/// A program as the recorder knows it now.
 #[derive(Debug)]
 pub struct Attached {
     /// The program.
     pub told: Program,
     /// What it was granted.
     pub grants: Vec<Granted>,
-    /// The file that its area is, if it has one.
-    pub area: Option<OwnedFd>,
 }
 
 /// Which programs were refused how often, as the section of a file has it.
@@ -47,19 +44,19 @@ pub fn after(device: &impl AsFd, serial: u32) -> rustix::io::Result<Option<Attac
     let mut grants = Vec::new();
     loop {
         let mut told = Program { serial, ..Program::default() };
-        let area = sys::next_program(device.as_fd(), &mut told, &mut grants)?;
+        sys::next_program(device.as_fd(), &mut told, &mut grants)?;
         if told.serial == 0 {
             return Ok(None);
         }
         if told.grants as usize <= grants.len() {
             grants.truncate(told.grants as usize);
-            return Ok(Some(Attached { told, grants, area }));
+            return Ok(Some(Attached { told, grants }));
         }
         grants.resize(told.grants as usize + 1024, Granted::default());
     }
 }
 
-/// A part of an area as it was copied: bytes from where the grant begins.
+/// A grant, or the rest of one, as it was copied: bytes from where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// What the recorder knows of it.
@@ -87,43 +84,39 @@ impl Part {
 }
 
 /// Copies a grant into which nobody writes any more, or of names: what is copied before it names only what is whole.
-pub fn copy(area: &Option<OwnedFd>, grant: Granted) -> rustix::io::Result<Part> {
-    Ok(Part { bytes: read(area, &grant, true)?, grant })
+///
+/// # Errors
+/// As the recorder answers; the same below. There is nothing to copy where the grant was taken away meanwhile.
+pub fn copy(recorder: &impl Recorder, serial: u32, grant: Granted) -> Result<Option<Part>> {
+    Ok(read(recorder, serial, &grant, true)?.map(|bytes| Part { grant, bytes }))
 }
 
 /// Copies a grant that is being filled: all of it, or up to a page with nothing at its end, as far as words are whole.
-pub fn copy_filling(area: &Option<OwnedFd>, grant: Granted, all: bool) -> rustix::io::Result<Part> {
-    let before = read(area, &grant, all)?;
-    let mut bytes = read(area, &Granted { bytes: before.len() as u32, ..grant }, true)?;
-    bytes.truncate(whole(&before, &bytes));
-    Ok(Part { grant, bytes })
+pub fn copy_filling(recorder: &impl Recorder, serial: u32, grant: Granted, all: bool) -> Result<Option<Part>> {
+    let Some(before) = read(recorder, serial, &grant, all)? else { return Ok(None) };
+    let begun = Granted { bytes: before.len() as u32, ..grant };
+    Ok(read(recorder, serial, &begun, true)?.map(|mut bytes| {
+        bytes.truncate(whole(&before, &bytes));
+        Part { grant, bytes }
+    }))
 }
 
-fn read(area: &Option<OwnedFd>, grant: &Granted, all: bool) -> rustix::io::Result<Vec<u8>> {
-    let Some(area) = area else { return Ok(Vec::new()) };
-    let (mut bytes, mut filled) = (vec![0; grant.bytes as usize], 0);
+fn read(recorder: &impl Recorder, serial: u32, grant: &Granted, all: bool) -> Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; grant.bytes as usize];
+    let mut filled = 0;
     while filled < bytes.len() {
         let step = if all { bytes.len() } else { bytes.len().min(filled + PAGE_BYTES as usize) };
-        match pread(area, &mut bytes[filled..step], u64::from(grant.offset) + filled as u64)? {
-            0 => break,
-            more => filled += more,
+        let rest = Granted { offset: grant.offset + filled as u32, ..*grant };
+        if !recorder.copy(serial, &rest, &mut bytes[filled..step])? {
+            return Ok(None);
         }
+        filled = step;
         if !all && bytes[..filled].ends_with(&[0; 8]) {
             break;
         }
     }
     bytes.truncate(filled);
-    Ok(bytes)
-}
-
-/// Leaves out what was granted anew while it was copied, and what of a grant another thread got meanwhile.
-pub fn keep(parts: &mut Vec<Part>, now: &[Granted]) {
-    let now: HashMap<u64, u32> = now.iter().map(|grant| (grant.sequence, grant.offset + grant.bytes)).collect();
-    parts.retain_mut(|part| {
-        let end = now.get(&part.grant.sequence);
-        part.bytes.truncate(end.map_or(0, |end| end.saturating_sub(part.grant.offset)) as usize);
-        end.is_some()
-    });
+    Ok(Some(bytes))
 }
 
 /// What programs say that they could not record, and which of them got no memory, of sections that [`sections`] made.
@@ -159,7 +152,7 @@ pub fn section(told: &Program, parts: &[Part]) -> Vec<u8> {
     payload.extend_from_slice(&(bytes as u64).to_le_bytes());
     payload.extend_from_slice(&told.comm);
     for Part { grant, bytes } in parts {
-        for number in [grant.offset, bytes.len() as u32, grant.tid, grant.kind & !(KIND_DONE | KIND_LAST)] {
+        for number in [grant.offset, bytes.len() as u32, grant.tid, grant.kind & !KIND_DONE] {
             payload.extend_from_slice(&number.to_le_bytes());
         }
         payload.extend_from_slice(&grant.sequence.to_le_bytes());
@@ -181,18 +174,6 @@ mod tests {
     use kutrace_format::abi::programs::{word, FULL_TIME, MARK, OPEN, VALUE};
     use kutrace_format::file::SECTION_BYTES;
     use kutrace_format::program::{GRANT_BYTES, HEAD_BYTES};
-
-    #[test]
-    fn what_changed_while_it_was_copied_is_left_out() {
-        let grant = |sequence, offset, bytes| Granted { sequence, offset, bytes, ..Granted::default() };
-        let part = |grant: Granted, bytes: usize| Part { grant, bytes: vec![1; bytes] };
-        let (first, third) = (grant(1, 0, 4096), grant(3, 8192, 64));
-        // The third was copied from its middle on.
-        let rest = Granted { offset: 8200, ..third };
-        let mut parts = vec![part(first, 4096), part(grant(2, 4096, 4096), 4096), part(rest, 56)];
-        keep(&mut parts, &[first, grant(3, 8192, 32), grant(4, 8224, 32), grant(5, 4096, 4096)]);
-        assert_eq!(parts, [part(first, 4096), part(rest, 24)]);
-    }
 
     #[test]
     fn a_copy_ends_before_the_entry_that_came_while_it_was_made() {
@@ -241,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_section_has_the_layout_of_the_format() {
-        let grant = Granted { offset: 64, bytes: 4096, tid: 7, kind: KIND_DONE | KIND_LAST | 1, sequence: 0, tsc: 9 };
+        let grant = Granted { offset: 64, bytes: 4096, tid: 7, kind: KIND_DONE | 1, sequence: 0, tsc: 9 };
         let told =
             Program { serial: 3, tgid: 6, refused: 2, comm: *b"web\0\0\0\0\0\0\0\0\0\0\0\0\0", ..Program::default() };
         let bytes = section(&told, &[Part { grant, bytes: vec![5; 16] }, Part { grant, bytes: vec![6; 8] }]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::BLOCKS_MAX;
-use kutrace_format::abi::programs::{Quota, AREA_BYTES};
+use kutrace_format::abi::programs::{Quota, QUOTA_MAX};
 
 /// Bytes: a number and `K`, `M`, `G` or nothing after it, each 1024 times the one before; or `64MB`, `64MiB`.
 ///
@@ -60,8 +60,8 @@ pub fn file_size(text: &str) -> Result<u64, String> {
 pub fn quota(text: &str) -> Result<Quota, String> {
     let (each, all) = text.split_once(',').map_or((text, None), |(each, all)| (each, Some(all)));
     let process = bytes(each)?;
-    if !(QUOTA_MIN..=AREA_BYTES).contains(&process) {
-        return Err(format!("'{each}': each program can have {}K to {}M", QUOTA_MIN >> 10, AREA_BYTES >> 20));
+    if !(QUOTA_MIN..=QUOTA_MAX).contains(&process) {
+        return Err(format!("'{each}': each program can have {}K to {}M", QUOTA_MIN >> 10, QUOTA_MAX >> 20));
     }
     let all = all.map_or(Ok(process.max(64 << 20)), bytes)?;
     if all < process {

@@ -143,7 +143,7 @@ used:   24 of 512 blocks (1.5 of 32.0 MB)
 lost:   0 events
 held:   by nobody
 clock:  TSC 2592.000 MHz, 6.2 ns per count
-module: version 15, 4 CPUs
+module: version 16, 4 CPUs
 ";
         assert_eq!(lines(&info(), &[], 0, 2_500_000_000), expected);
         let kept = "kept:   64.0 MB of the kernel before: kutrace_control recover --boot\n";

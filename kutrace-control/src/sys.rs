@@ -17,8 +17,8 @@ use kutrace_format::abi::command::{
 };
 use kutrace_format::abi::landmark::{Landmark, PAGE};
 use kutrace_format::abi::programs::{
-    Call, Granted, Program, Quota, Refused, Taken, DEVICE, IOCTL_CALL, IOCTL_PROGRAM, IOCTL_QUOTA, IOCTL_REFUSED,
-    IOCTL_TAKEN,
+    Call, Copy, Granted, Program, Quota, Refused, Taken, DEVICE, IOCTL_CALL, IOCTL_COPY, IOCTL_PROGRAM, IOCTL_QUOTA,
+    IOCTL_REFUSED, IOCTL_TAKEN,
 };
 use kutrace_format::abi::user;
 use rustix::fs::{open, Mode, OFlags};
@@ -186,16 +186,24 @@ pub fn allow(device: BorrowedFd<'_>, quota: Quota) -> Result<()> {
     unsafe { ioctl(device, command) }
 }
 
-/// What is known of the program that attached next after `program`, with serial 0 for none, and a descriptor of its area if
-/// it has one. Of its grants as many are filled in as there is room for in `grants`.
-pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut [Granted]) -> Result<Option<OwnedFd>> {
+/// What is known of the program that attached next after `program`, with serial 0 for none. Of its grants as many are
+/// filled in as there is room for in `grants`.
+pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut [Granted]) -> Result<()> {
     (program.address, program.grants) = (grants.as_mut_ptr() as u64, grants.len() as u32);
     // SAFETY: the number says that the kernel reads and writes a `Program`, for which every bit pattern is valid.
     let command = unsafe { Updater::<{ IOCTL_PROGRAM }, Program>::new(program) };
     // SAFETY: beside its own memory the command writes no more grants than there is room for, which is borrowed.
-    unsafe { ioctl(device, command) }?;
-    // SAFETY: the kernel has opened this descriptor for us.
-    Ok((program.fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(program.fd) }))
+    unsafe { ioctl(device, command) }
+}
+
+/// Copies what the grant of this number of a program has from its offset on.
+pub fn copy_grant(device: BorrowedFd<'_>, serial: u32, grant: &Granted, to: &mut [u8]) -> Result<()> {
+    let (address, bytes) = (to.as_mut_ptr() as u64, to.len() as u64);
+    let copy = Copy { serial, offset: grant.offset, sequence: grant.sequence, address, bytes };
+    // SAFETY: the number says that the kernel reads a `Copy`, which has no padding.
+    let command = unsafe { Setter::<{ IOCTL_COPY }, Copy>::new(copy) };
+    // SAFETY: the command writes no more bytes than there is room for, which is borrowed.
+    unsafe { ioctl(device, command) }
 }
 
 /// What was read of a program is in the file.

@@ -31,8 +31,8 @@ fn marks(trace: &Recording, name: &str) -> usize {
     trace.of(PROGRAM_MARK).filter(|e| trace.event_name(e).starts_with(name)).count()
 }
 
-/// Root and an ordinary user with the capability to trace get descriptors of what programs have. A program that got
-/// nothing is told of, too, without one.
+/// Root and an ordinary user with the capability to trace get copies of what programs have, and nothing else. A program
+/// that got nothing is told of, too.
 #[test]
 fn the_memory_of_a_program_is_nobody_else_s_to_change() {
     let run = guest::succeed(
@@ -58,13 +58,15 @@ fn the_memory_of_a_program_is_nobody_else_s_to_change() {
     assert!(!run.out.contains("could "), "{}", run.out);
     assert_eq!(run.out.matches("programs=1\n").count(), 2, "{}", run.out);
     assert_eq!(run.out.matches("others=1\n").count(), 2, "{}", run.out);
+    // Root alone may look at the memory of all processes.
+    assert_eq!(run.out.matches("seen\n").count(), 1, "{}", run.out);
     assert_eq!(run.out.matches("marked=5\n").count(), 2, "{}", run.out);
     let trace = Recording::read(&run.file("t.raw"));
     assert_eq!((marks(&trace, "victim"), marks(&trace, "a_name")), (1, 4));
     assert_eq!(marks(&Recording::read_whole(&run.file("after.raw")), "a_name"), 4);
 }
 
-/// As in a sandbox. The memory that it asks for meanwhile is a file of the kernel's, not of its own.
+/// As in a sandbox. The memory that it asks for meanwhile is no file's.
 #[test]
 fn a_limit_on_the_size_of_files_ends_no_program_that_marks() {
     let run = guest::succeed(
@@ -235,6 +237,38 @@ fn tracepoints_of_a_kernel_with_hooks_have_marks_too() {
     );
     let trace = Recording::read_whole(&run.file("t.raw"));
     assert_eq!((marks(&trace, "victim"), marks(&trace, "a_name"), trace.of(MARK_A).count()), (1, 4, 1));
+}
+
+/// A program that the recorder is mapped into is not left with a mapping of nothing.
+#[test]
+fn a_program_that_began_before_the_module_attaches_and_then_keeps_it() {
+    for kernel in [&["--no-load"][..], &["--no-load", "--kernel", "stock"]] {
+        let run = guest::succeed(
+            kernel,
+            &format!(
+                r#"{WORDS}
+                cp $BIN/later .
+                coproc later {{ ./later; }}
+                say() {{ echo $1 >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
+                say memory
+                insmod $KUTRACE_MODULE
+                kutrace_control go
+                say memory
+                say attach
+                say memory
+                kutrace_control stop $SHARE/t.raw
+                ! rmmod kutrace 2>said
+                cat said
+                exec {{later[1]}}>&-
+                wait $later_PID || true
+                rmmod kutrace"#
+            ),
+        );
+        assert!(run.out.starts_with("memory 0\nmemory 0\nattach 1\nmemory 1\n"), "{}", run.out);
+        assert!(run.out.contains("in use") && run.out.lines().count() == 5, "{}", run.out);
+        let trace = Recording::read_whole(&run.file("t.raw"));
+        assert_eq!(marks(&trace, "later"), 1);
+    }
 }
 
 /// The kernel may be configured so that arithmetic panics where a number is too large.

@@ -8,16 +8,24 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+enum { PAGE = 4096, AREA = 64 << 20 };
+
 struct program {
-    uint32_t serial, tgid;
-    int32_t fd;
-    uint32_t grants;
+    uint32_t serial, tgid, grants, ended;
     uint64_t address, refused;
     char comm[16];
-    uint32_t ended, reserved;
+};
+
+struct granted {
+    uint32_t offset, bytes, tid, kind;
+    uint64_t sequence, tsc;
+};
+
+struct copy {
+    uint32_t serial, offset;
+    uint64_t sequence, address, bytes;
 };
 
 static void tried(const char *what, int succeeded) {
@@ -25,44 +33,65 @@ static void tried(const char *what, int succeeded) {
         printf("could %s\n", what);
 }
 
-static void intrude(int fd) {
-    static const char junk[4096] = {[0 ... 4095] = 0x5a};
-    char path[64], first;
+// Where the program has its area.
+static unsigned long area(unsigned pid) {
+    char path[64], line[256], access[8];
+    unsigned long start, end;
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    tried("make it shorter", !ftruncate(fd, 0));
-    tried("make it shorter by its path", !truncate(path, 0));
-    tried("write", pwrite(fd, junk, sizeof junk, 0) > 0);
-    tried("map it for writing", mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED);
-    void *map = mmap(0, 4096, PROT_READ, MAP_SHARED, fd, 0);
-    tried("make a mapping one for writing", map != MAP_FAILED && !mprotect(map, 4096, PROT_READ | PROT_WRITE));
-    tried("seal it", !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));
-    fchmod(fd, 0777);
-    int again = open(path, O_RDWR);
-    if (again >= 0) {
-        tried("make it shorter, opened anew", !ftruncate(again, 0));
-        tried("make it longer, opened anew", !ftruncate(again, 1 << 30));
-        tried("write, opened anew", pwrite(again, junk, sizeof junk, 0) > 0);
-        tried("punch holes, opened anew", !fallocate(again, 3, 0, 4096));
-        tried("map it for writing, opened anew",
-              mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) != MAP_FAILED);
+    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    FILE *maps = fopen(path, "r");
+    while (maps && fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%lx %7s", &start, &end, access) == 3 && end - start == AREA && strstr(line, "kutrace_programs")) {
+            fclose(maps);
+            return start;
+        }
+    return 0;
+}
+
+static unsigned intrude(int device, const struct program *program, const struct granted *grant) {
+    static char page[2 * PAGE];
+    struct copy copy = {program->serial, grant->offset, grant->sequence, (uintptr_t)page, PAGE};
+    struct { uint32_t serial, offset; uint64_t sequence; } taken = {program->serial, grant->offset, grant->sequence};
+    char path[64];
+
+    if (ioctl(device, _IOW(0xb7, 0x48, struct copy), &copy))
+        printf("could not copy what is there\n");
+    copy.bytes++;
+    tried("copy more than there is", !ioctl(device, _IOW(0xb7, 0x48, struct copy), &copy));
+    copy.bytes--, copy.sequence += 1 << 20;
+    tried("copy what never was", !ioctl(device, _IOW(0xb7, 0x48, struct copy), &copy));
+    tried("take it away", !ioctl(device, _IOC(_IOC_WRITE, 0xb7, 0x46, sizeof taken), &taken));
+    tried("map it", mmap(0, AREA, PROT_READ, MAP_SHARED, device, grant->offset) != MAP_FAILED);
+    // Who may read the memory of the process at all finds nothing where nothing is granted, and has nothing granted there.
+    unsigned long start = area(program->tgid);
+    snprintf(path, sizeof path, "/proc/%u/mem", program->tgid);
+    int memory = open(path, O_RDWR);
+    if (start && memory >= 0) {
+        tried("read more of it", pread(memory, page, PAGE, start + (32 << 20)) > 0);
+        tried("write more of it", pwrite(memory, page, PAGE, start + (33 << 20)) > 0);
     }
-    tried("empty it", open(path, O_RDWR | O_TRUNC) >= 0 && pread(fd, &first, 1, 0) != 1);
+    return start != 0;
 }
 
 int main(void) {
-    int device = open("/dev/kutrace", O_RDWR), programs = 0;
-    struct program program = {0};
+    int device = open("/dev/kutrace", O_RDWR), programs = 0, seen = 0;
+    struct granted grants[64];
+    struct program program = {.grants = 64, .address = (uintptr_t)grants};
 
     while (!ioctl(device, _IOWR(0xb7, 0x44, struct program), &program) && program.serial) {
-        if (program.serial == UINT32_MAX)
-            printf("others=%d\n", -program.fd);
-        else
+        if (program.serial == UINT32_MAX) {
+            printf("others=%u\n", program.grants + 1);
+        } else {
+            uint32_t count = program.grants;
             programs++;
-        if (program.fd >= 0)
-            intrude(program.fd);
-        program.grants = 0;
+            for (uint32_t n = 0; n < count && n < 64; n++)
+                seen += intrude(device, &program, &grants[n]);
+            struct program again = {.serial = program.serial - 1};
+            if (ioctl(device, _IOWR(0xb7, 0x44, struct program), &again) || again.grants != count)
+                printf("could have more granted\n");
+        }
+        program.grants = 64, program.address = (uintptr_t)grants;
     }
-    printf("programs=%d\n", programs);
+    printf("programs=%d\n%s", programs, seen ? "seen\n" : "");
     return 0;
 }

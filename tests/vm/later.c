@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Marks once for each line that it reads, and prints what the mark answered: a program that outlives traces and
-// modules. Without a module the answer of the system call is not 0, so a 0 there shows that none was made.
+// modules. Without a module the answer of the system call is not 0, so a 0 there shows that none was made. The line
+// "memory" is for a mark in memory, and "attach" to look for the recorder once more.
 
 #include <kutrace.h>
 #include <stdio.h>
+#include <string.h>
 
 int main(void) {
     char line[64];
     while (fgets(line, sizeof(line), stdin)) {
-        printf("%ld\n", kutrace_mark_d(11));
+        long answer = !strcmp(line, "attach\n")   ? kutrace_attach()
+                      : !strcmp(line, "memory\n") ? KUTRACE_MARK("later")
+                                                  : kutrace_mark_d(11);
+        printf("%ld\n", answer);
         fflush(stdout);
     }
     return 0;

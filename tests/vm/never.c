@@ -17,12 +17,9 @@
 #include <unistd.h>
 
 struct program {
-    uint32_t serial, tgid;
-    int32_t fd;
-    uint32_t grants;
+    uint32_t serial, tgid, grants, ended;
     uint64_t address, refused;
     char comm[16];
-    uint32_t ended, reserved;
 };
 
 static void *never(void) {

@@ -18,22 +18,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 3, PAGE = 4096, NOTE = 5 << 20, AREA = 16 << 20 };
+enum { THREADS = 3, PAGE = 4096, NOTE = 5 << 20, AREA = 64 << 20 };
 
 #define RESET _IOC(_IOC_WRITE, 0xb7, 1, 8)
 #define TRACEPOINTS _IOC(_IOC_WRITE, 0xb7, 14, 68)
-#define ATTACH _IOC(3, 0xb7, 0x40, 24)
-#define GRANT _IOC(3, 0xb7, 0x41, 24)
-#define PAGE_OF_ALL _IOC(_IOC_READ, 0xb7, 0x42, 8)
-#define PROGRAM _IOC(3, 0xb7, 0x44, 56)
+#define PROGRAM _IOC(3, 0xb7, 0x44, 48)
+#define COPY _IOC(_IOC_WRITE, 0xb7, 0x48, 32)
 
 // Those of kernel-module/format/src/abi/command.rs and programs.rs.
 static const unsigned commands[] = {
     _IOC(_IOC_READ, 0xb7, 0, 128), RESET, _IOC(0, 0xb7, 2, 0), _IOC(0, 0xb7, 3, 0), _IOC(_IOC_READ, 0xb7, 4, 24),
     _IOC(0, 0xb7, 5, 0), _IOC(0, 0xb7, 6, 0), _IOC(3, 0xb7, 7, 8), _IOC(3, 0xb7, 8, 64), _IOC(_IOC_READ, 0xb7, 9, 128),
     _IOC(_IOC_WRITE, 0xb7, 10, 128), _IOC(_IOC_WRITE, 0xb7, 11, 8), _IOC(_IOC_READ, 0xb7, 12, 8),
-    _IOC(_IOC_WRITE, 0xb7, 13, 128), TRACEPOINTS, _IOC(_IOC_READ, 0xb7, 15, 8), _IOC(0, 0xb7, 16, 0), ATTACH, GRANT,
-    PAGE_OF_ALL, _IOC(_IOC_WRITE, 0xb7, 0x43, 16), PROGRAM, _IOC(3, 0xb7, 0x45, 32), _IOC(_IOC_WRITE, 0xb7, 0x46, 16),
+    _IOC(_IOC_WRITE, 0xb7, 13, 128), TRACEPOINTS, _IOC(_IOC_READ, 0xb7, 15, 8), _IOC(0, 0xb7, 16, 0), COPY,
+    _IOC(_IOC_WRITE, 0xb7, 0x43, 16), PROGRAM, _IOC(3, 0xb7, 0x45, 32), _IOC(_IOC_WRITE, 0xb7, 0x46, 16),
     _IOC(3, 0xb7, 0x47, 80),
 };
 
@@ -71,7 +69,13 @@ static void *place(uint64_t *random, char *own) {
     }
 }
 
-static void ask(uint64_t *random, int fd, char *own, uint32_t *serial) {
+// What was told of a grant of some program.
+struct grant {
+    uint32_t serial, offset;
+    uint64_t sequence;
+};
+
+static void ask(uint64_t *random, int fd, char *own, struct grant *grant) {
     unsigned command = commands[of(random, sizeof commands / sizeof *commands)];
     void *argument = place(random, own);
 
@@ -88,35 +92,71 @@ static void ask(uint64_t *random, int fd, char *own, uint32_t *serial) {
     if (command == TRACEPOINTS)
         for (int n = 0; n < 40; n++)
             ((uint32_t *)own)[n] = of(random, n ? 600 : 4);
-    if ((command == ATTACH || command == GRANT) && of(random, 4)) {
+    if (command == PROGRAM && of(random, 4))
+        argument = own, ((uint32_t *)own)[2] = 8, ((uint64_t *)own)[2] = (uintptr_t)own + 2048;
+    if (command == COPY && of(random, 4)) {
+        // Mostly of what there is, and into memory that is there.
+        memcpy(own, grant, sizeof *grant);
+        ((uint64_t *)own)[2] = (uintptr_t)(of(random, 4) ? own + 64 : place(random, own));
+        ((uint64_t *)own)[3] = of(random, 4) ? of(random, PAGE - 64) : value(random);
         argument = own;
-        if (command == ATTACH)
-            ((uint32_t *)own)[0] = 2;
-        else
-            ((uint32_t *)own)[0] = of(random, 3), ((uint32_t *)own)[3] = *serial;
     }
     int ret = ioctl(fd, command, argument);
     __atomic_add_fetch(ret ? &refused : &succeeded, 1, __ATOMIC_RELAXED);
-    if (ret || (char *)argument < own || (char *)argument >= own + PAGE)
-        return;
-    if (command == ATTACH)
-        memcpy(serial, (char *)argument + 4, 4);
-    if (command == PROGRAM && ((int *)argument)[2] > 2) {
-        // What the program has can be read by whoever was shown it.
-        int area = ((int *)argument)[2];
-        void *map = mmap(0, PAGE, PROT_READ, MAP_SHARED, area, PAGE * of(random, 4096));
-        if (map != MAP_FAILED)
-            munmap(map, PAGE);
-        pread(area, own, PAGE, of(random, 2 * AREA));
-        close(area);
+    if (!ret && command == PROGRAM && argument == own && ((uint32_t *)own)[2]) {
+        grant->serial = *(uint32_t *)own;
+        memcpy(&grant->offset, own + 2048, 4);
+        memcpy(&grant->sequence, own + 2048 + 16, 8);
     }
-    if (command == PAGE_OF_ALL)
-        munmap(*(void **)argument, PAGE);
+}
+
+// Maps an area, and does with it what can be done; the last of it may be left.
+static void map(uint64_t *random, int fd) {
+    static const int advices[] = {MADV_DONTNEED, MADV_KEEPONFORK, MADV_WIPEONFORK, MADV_DONTFORK, MADV_DOFORK,
+                                  MADV_POPULATE_READ, MADV_POPULATE_WRITE, MADV_PAGEOUT, MADV_COLD, MADV_FREE, MADV_REMOVE};
+    char *area = mmap(0, AREA, PROT_READ | PROT_WRITE, MAP_SHARED | (of(random, 2) ? MAP_POPULATE : 0), fd, 0), *moved;
+
+    if (area == MAP_FAILED)
+        return;
+    __atomic_add_fetch(&succeeded, 1, __ATOMIC_RELAXED);
+    for (int n = of(random, 64); n > 0; n--) {
+        volatile uint64_t *at = (void *)(area + 8 * of(random, AREA / 8));
+        uint64_t *start = (void *)(area + PAGE * of(random, AREA / PAGE));
+        switch (of(random, 8)) {
+        case 0:
+            *at = of(random, 1ull << 32);
+            break;
+        case 1:
+            madvise(start, of(random, 2) ? PAGE : area + AREA - (char *)start, advices[of(random, 11)]);
+            break;
+        case 2:
+            mprotect(start, PAGE, PROT_READ);
+            munmap(start, PAGE);
+            break;
+        case 3:
+            moved = mremap(area, AREA, AREA * of(random, 3), of(random, 2));
+            if (moved != MAP_FAILED)
+                area = moved;
+            break;
+        case 4:
+            pwrite(fd, start, PAGE, 0);
+            break;
+        case 5:
+            mlock(start, PAGE);
+            break;
+        default:
+            // Where something is granted it can be written.
+            if (*at < UINT64_MAX - 1)
+                *at = 1;
+        }
+    }
+    if (of(random, 16))
+        munmap(area, AREA);
 }
 
 static void *say(void *seed) {
     uint64_t random = (uintptr_t)seed * 0x9e3779b97f4a7c15 | 1;
-    uint32_t serial = 0;
+    struct grant grant = {0};
     char *own = mmap(0, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int fds[2] = {-1, -1};
 
@@ -125,7 +165,7 @@ static void *say(void *seed) {
         int which = of(&random, 2), fd = fds[which];
         uint64_t words[8], at = of(&random, 2) << 40 | (of(&random, 8) ? of(&random, 4096) : value(&random));
         size_t bytes = of(&random, 8) ? of(&random, 512) : of(&random, NOTE);
-        void *map;
+        void *some;
 
         switch (of(&random, 40)) {
         case 0:
@@ -142,12 +182,15 @@ static void *say(void *seed) {
             break;
         case 3:
             bytes = 16 * (value(&random) % (1 << 20));
-            map = mmap(0, bytes, of(&random, 8), of(&random, 2) ? MAP_SHARED : MAP_PRIVATE, fd,
-                       (off_t)PAGE * (of(&random, 4) ? of(&random, 64) : value(&random)));
-            if (map != MAP_FAILED) {
-                mprotect(map, PAGE, PROT_READ | PROT_WRITE);
-                munmap(map, bytes);
+            some = mmap(0, bytes, of(&random, 8), of(&random, 2) ? MAP_SHARED : MAP_PRIVATE, fd,
+                        (off_t)PAGE * (of(&random, 4) ? of(&random, 64) : value(&random)));
+            if (some != MAP_FAILED) {
+                mprotect(some, PAGE, PROT_READ | PROT_WRITE);
+                munmap(some, bytes);
             }
+            break;
+        case 5:
+            map(&random, fds[1]);
             break;
         case 4:
             for (int n = 0; n < 8; n++)
@@ -158,7 +201,7 @@ static void *say(void *seed) {
         default:
             if (fds[which] < 0)
                 fds[which] = open(names[which], O_RDWR | O_CLOEXEC);
-            ask(&random, fds[which], own, &serial);
+            ask(&random, fds[which], own, &grant);
         }
     }
     return 0;

@@ -39,6 +39,14 @@ int kutrace_is_on(void);
  */
 const uint32_t *kutrace_word(const uint32_t *before);
 
+/*
+ * Looks for the recorder once more, for a program that began before the module
+ * was loaded: 1 if what the macros below make can be recorded now, else 0. It
+ * opens and maps /dev/kutrace_programs, which a sandbox may forbid. All others
+ * have looked before main.
+ */
+int kutrace_attach(void);
+
 /* Asks the recorder by a system call: 1 tracing, 0 not, -ENOSYS none loaded. */
 long kutrace_test(void);
 /* The version of the recorder's system call, 4; -ENOSYS if none is loaded. */

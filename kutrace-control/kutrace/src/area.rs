@@ -1,101 +1,138 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The memory that the recorder grants this process, and each thread's way into it.
 //!
-//! A thread's state is a [`Stream`] in pages that the kernel clears in the child of a fork, as it does not give the
-//! child the area. So that nothing is left of another process, another trace, or nothing at all, are one question: is
-//! the stream's trace the one that is recorded now?
+//! The process attaches once, before anybody can have put it into a sandbox: it maps an area of addresses, and memory for
+//! what its threads know. From then on nothing here makes a system call, so no filter, limit or lost right can make a
+//! difference. Whoever reads an address of the area in a trace is granted the unit of that address, or finds a word that
+//! says that there is no room.
+//!
+//! A thread's state is a [`Stream`] in pages that the kernel clears in the child of a fork, as the area of the child is
+//! another in the same place. So that nothing is left of another process, another trace, or nothing at all, are one
+//! question: is the stream's trace the one that is recorded now? A thread that ends gives its stream back.
 //!
 //! What is read of the area is a number that somebody may have put there: it never leads out of the area.
 //!
-//! Invariants: a stream belongs to the thread whose id it has; no two threads ever point to the same one, also in the
-//! child of a fork, because those that were given out are not given out again before their thread is gone. An area that
-//! was mapped stays mapped.
+//! Invariants: no two threads ever point to the same stream, also in the child of a fork, because those that were given
+//! out are not given out again before their thread has given them back. A unit is asked for by no two threads, before all
+//! others of its sort were: who is late to write into what a trace had writes into nobody's. What was mapped stays.
 
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use kutrace_format::abi::programs::{
-    Attach, Grant, AREA_BYTES, KIND_NAMES, KIND_REST, KIND_WORDS, LOST_AT, NAMES_AT, NAME_OPEN, NEXT_NAME_AT,
-    PAGE_BYTES, TEXT_MAX, VERSION,
+    AREA_BYTES, LATER, LOST_AT, NAMES_AT, NAME_OPEN, NEXT_NAME_AT, NO_ROOM, PAGE_BYTES, RUNS_AT, RUN_BYTES, SERIAL_AT,
+    TEXT_MAX, WORDS_AT,
 };
 
-use rustix::io::Errno;
-
-use crate::stream::{rest, Granted, Lane, Position};
+use crate::stream::{Lane, Position};
 use crate::sys;
 
-/// Bytes of a thread's grants but the first, which is a page.
-const GRANT_BYTES: u32 = 64 * 1024;
 /// Threads that can record at a time.
-const STREAMS: usize = 4096;
-/// How many of the streams that were given out a thread without one looks at, for one whose thread is gone.
-const LOOKS: u32 = 16;
-/// [`Stream::grants`]: there is no more in this trace.
+const STREAMS: u32 = 65536;
+/// How many units of which others have something a thread passes over before it gives up for now.
+const TRIES: u32 = 16;
+/// [`Stream::asks`]: only for a page, as there is no room for a run.
+const SMALL: u32 = 2;
+/// [`Stream::asks`]: for nothing more in this trace.
 const FULL: u32 = u32::MAX;
 /// Bits of the TSC below those that a [`pause`] has: some ms, in which what it waits for may be over.
 const PAUSE_SHIFT: u32 = 24;
 
-/// What a thread knows, or for the first in the arena the process.
+/// What a thread knows.
 #[repr(C, align(64))]
 pub struct Stream {
     /// First, as it is what is written.
     position: AtomicU64,
     /// The trace that all this is of; 0 for none.
     trace: AtomicU32,
-    /// The thread; of the process, a trace in which it was refused an area.
-    tid: AtomicU32,
+    /// What it asks for next: 0 the first page, 1 a run, [`SMALL`], [`FULL`], or nothing in a [`pause`].
+    asks: AtomicU32,
     deadline: AtomicU64,
-    /// The number of the grant that the position is in.
-    sequence: AtomicU64,
-    /// A grant that is kept for later, and its number; of the process, the [`pause`] in which a thread found no stream.
-    spare: AtomicU64,
-    spare_sequence: AtomicU64,
     /// The attachment.
     serial: AtomicU32,
-    /// How many grants it got, 0, 1 for more, [`FULL`], or a [`pause`]; of the process, its id.
-    grants: AtomicU32,
+    /// The next of those that were given back.
+    next: AtomicU32,
     /// Address of the area.
     base: AtomicU64,
+}
+
+/// What all threads of the process know.
+#[repr(C, align(64))]
+struct Process {
+    /// The trace that it is attached to; 0 for none.
+    trace: AtomicU32,
+    /// The attachment.
+    serial: AtomicU32,
+    /// A trace in which it was refused that.
+    refused: AtomicU32,
+    /// Units that were asked for: of a page, and runs.
+    pages: AtomicU32,
+    runs: AtomicU32,
+    /// Of the streams that were given back the first, 0 for none; and above it how many were taken from there.
+    free: AtomicU64,
+}
+
+/// What is mapped: zeroes, which are valid, and zeroes again in the child of a fork.
+#[repr(C)]
+struct Arena {
+    process: Process,
+    streams: [Stream; STREAMS as usize],
 }
 
 /// The stream of a thread that has none: of no trace.
 static NONE: Stream = Stream::new();
 
-/// All streams, the process' first; null before the first is needed.
-static ARENA: AtomicPtr<Stream> = AtomicPtr::new(ptr::null_mut());
-/// How many were given out, in this process and those that it comes from.
+/// Null before the process has attached.
+static ARENA: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
+/// Address of the area.
+static BASE: AtomicU64 = AtomicU64::new(0);
+/// How many streams were given out, in this process and those that it comes from. The first is nobody's.
 static GIVEN: AtomicU32 = AtomicU32::new(1);
-/// Where the next thread begins to look.
-static LOOK: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
     static STREAM: Cell<*const Stream> = const { Cell::new(&raw const NONE) };
 }
 
-/// Why a thread cannot record into memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Without {
-    /// The recorder gives the process no area: a mark is a system call.
-    Area,
-    /// More threads of the process live than there are streams: what it records is lost.
-    Stream,
+/// Maps the area, unless that was done: whether the process has one.
+pub fn attach() -> bool {
+    if arena().is_some() {
+        return true;
+    }
+    let Ok(arena) = sys::map_wiped(size_of::<Arena>()) else { return false };
+    let Ok(area) = sys::map_area() else {
+        sys::unmap(arena, size_of::<Arena>());
+        return false;
+    };
+    let base = area.expose_provenance() as u64;
+    // Of several threads the first has its way.
+    if BASE.compare_exchange(0, base, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        sys::unmap(arena, size_of::<Arena>());
+        sys::unmap(area, AREA_BYTES as usize);
+        return true;
+    }
+    sys::at_thread_end(give_back);
+    ARENA.store(arena.cast(), Ordering::Release);
+    true
+}
+
+fn arena() -> Option<&'static Arena> {
+    // SAFETY: null, or a mapping of zeroes, which are a valid Arena, and which stays.
+    unsafe { ARENA.load(Ordering::Acquire).as_ref() }
 }
 
 impl Stream {
     const fn new() -> Stream {
         Stream {
             trace: AtomicU32::new(0),
-            tid: AtomicU32::new(0),
+            asks: AtomicU32::new(0),
             position: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
-            sequence: AtomicU64::new(0),
-            spare: AtomicU64::new(0),
-            spare_sequence: AtomicU64::new(0),
             serial: AtomicU32::new(0),
-            grants: AtomicU32::new(0),
+            next: AtomicU32::new(0),
             base: AtomicU64::new(0),
         }
     }
@@ -107,35 +144,27 @@ impl Stream {
     }
 
     /// Begins with a trace, in this thread; a handler that comes between does the same.
-    fn begin(&self, process: &Stream, trace: u32) {
+    fn begin(&self, trace: u32, serial: u32) {
         self.position.store(Position::NONE.0, Ordering::Relaxed);
-        self.spare.store(0, Ordering::Relaxed);
         self.deadline.store(0, Ordering::Relaxed);
-        self.grants.store(0, Ordering::Relaxed);
-        self.base.store(process.base.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.serial.store(process.serial.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.asks.store(0, Ordering::Relaxed);
+        self.base.store(BASE.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.serial.store(serial, Ordering::Relaxed);
         self.trace.store(trace, Ordering::Release);
-    }
-
-    /// The thread's first words go here, unless a handler that came between has got something else.
-    fn begin_in(&'static self, granted: Granted) {
-        self.grants.store(1, Ordering::Relaxed);
-        self.set_deadline(0);
-        if self.exchange(Position::NONE, granted.at) {
-            self.took(granted.sequence);
-        } else {
-            self.keep_spare(granted);
-        }
     }
 
     /// The word of the area at this offset.
     #[inline(always)]
     fn word(&self, offset: u32) -> &AtomicU64 {
-        let at = self.base.load(Ordering::Relaxed) as usize + offset as usize;
-        // SAFETY: the offset is in what was granted of the area at `base`, which is aligned and stays mapped; whoever
-        // else uses the word, it is atomic here.
-        unsafe { &*ptr::with_exposed_provenance(at) }
+        word_at(self.base.load(Ordering::Relaxed), offset)
     }
+}
+
+#[inline(always)]
+fn word_at<'a>(base: u64, offset: u32) -> &'a AtomicU64 {
+    // SAFETY: the offset is in the area at `base`, which is aligned and stays mapped; whoever else uses the word, it is
+    // atomic here.
+    unsafe { &*ptr::with_exposed_provenance(base as usize + offset as usize) }
 }
 
 /// This thread's stream; of no trace, if it has none.
@@ -145,166 +174,109 @@ pub fn stream() -> &'static Stream {
     unsafe { &*STREAM.get() }
 }
 
-/// This thread's stream, made ready for a trace. Of a thread for which there is none a lost entry is counted.
-///
-/// # Errors
-/// Why it cannot record.
+/// This thread's stream, made ready for a trace; `None` if the process has no memory, or if more threads live than there
+/// are streams, of which a lost entry is counted.
 #[cold]
-pub fn prepare(trace: u32) -> Result<&'static Stream, Without> {
-    let process = arena().ok_or(Without::Area)?;
-    if process.tid.load(Ordering::Relaxed) == trace {
-        return Err(Without::Area);
-    }
-    let mut first = None;
-    if process.trace.load(Ordering::Acquire) != trace {
-        let Ok(granted) = attach(process, trace) else {
-            process.tid.store(trace, Ordering::Relaxed);
-            return Err(Without::Area);
-        };
-        first = granted;
-    }
-    let mine = own_stream(process, trace, pause(sys::tsc())).inspect_err(|without| {
-        if *without == Without::Stream {
-            process.lose();
-        }
-    })?;
-    if mine.trace.load(Ordering::Acquire) != trace {
-        mine.begin(process, trace);
-    }
-    if let Some(granted) = first {
-        mine.begin_in(granted);
-    }
-    Ok(mine)
-}
-
-/// Asks the recorder for an area, and for a first part of it for this thread, if it gets that. Threads that do so at a time
-/// get the same area.
-fn attach(process: &Stream, trace: u32) -> Result<Option<Granted>, Errno> {
-    let mut attach = Attach { version: VERSION, ..Attach::default() };
-    let mut first = Grant { kind: KIND_WORDS, bytes: PAGE_BYTES, ..Grant::default() };
-    let has_first = sys::attach(&mut attach, &mut first)?;
-    process.base.store(attach.address, Ordering::Relaxed);
-    process.serial.store(attach.serial, Ordering::Relaxed);
-    process.trace.store(trace, Ordering::Release);
-    Ok(has_first.then(|| Granted::from(first)))
-}
-
-impl From<Grant> for Granted {
-    fn from(grant: Grant) -> Granted {
-        Granted { at: Position::new(grant.offset, grant.bytes), sequence: grant.sequence }
-    }
-}
-
-/// The first of all streams, mapped when it is first asked for.
-fn arena() -> Option<&'static Stream> {
-    let mut first = ARENA.load(Ordering::Acquire);
-    if first.is_null() {
-        let bytes = STREAMS * size_of::<Stream>();
-        let mapped = sys::map_wiped(bytes).ok()?.cast::<Stream>();
-        first = match ARENA.compare_exchange(ptr::null_mut(), mapped, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => mapped,
-            Err(other) => {
-                sys::unmap(mapped.cast(), bytes);
-                other
-            }
-        };
-    }
-    // SAFETY: a mapping of zeroes, which is a valid Stream, and which stays.
-    Some(unsafe { &*first })
-}
-
-/// A stream that has this thread's id: its own, that of a thread which is gone, or one that nobody had. Where all are of
-/// living threads, one thread of the process looks for another in each pause, at some of them: however many threads have
-/// none, and however much they record, that costs no more.
-fn own_stream(process: &'static Stream, trace: u32, now: u32) -> Result<&'static Stream, Without> {
-    let mine = stream();
+pub fn prepare(trace: u32) -> Option<&'static Stream> {
+    let Arena { process, streams } = arena()?;
+    let serial = process.serial(trace)?;
+    let mut mine = stream();
     if ptr::eq(mine, &NONE) {
-        if process.spare.load(Ordering::Relaxed) == u64::from(now) {
-            return Err(Without::Stream);
-        }
-        if !process.is_ours() {
-            return Err(Without::Area);
-        }
-        let Some(found) = take_stream(process, sys::thread(), trace) else {
-            process.spare.store(now.into(), Ordering::Relaxed);
-            return Err(Without::Stream);
+        let Some(found) = process.take_stream(streams) else {
+            word_at(BASE.load(Ordering::Relaxed), LOST_AT).fetch_add(1, Ordering::Relaxed);
+            return None;
         };
+        sys::remember(ptr::from_ref(found).cast());
         STREAM.set(found);
-        return Ok(found);
+        mine = found;
     }
-    // In the child of a fork it is cleared, and no other thread has it. After vfork it is the parent's, and stays that.
-    // Otherwise no call is made: where a thread's memory is full, it comes here with every mark.
-    if mine.tid.load(Ordering::Relaxed) == 0 {
-        mine.tid.store(sys::thread(), Ordering::Relaxed);
+    if mine.trace.load(Ordering::Acquire) != trace {
+        mine.begin(trace, serial);
     }
-    Ok(mine)
+    Some(mine)
 }
 
-fn take_stream(process: &'static Stream, tid: u32, trace: u32) -> Option<&'static Stream> {
-    let first = ptr::from_ref(process);
-    // SAFETY: the arena has that many, all zero or in use.
-    let at = |n: usize| unsafe { &*first.add(n) };
-    let given = (GIVEN.load(Ordering::Relaxed) as usize).min(STREAMS) - 1;
-    if given > 0 {
-        let look = LOOK.fetch_add(LOOKS, Ordering::Relaxed) as usize;
-        let mut some = (0..given.min(LOOKS as usize)).map(|n| at(1 + (look + n) % given));
-        if let Some(stream) = some.find(|stream| stream.inherit(tid, trace)) {
-            // The next thread finds this one again, if it has gone by then.
-            LOOK.fetch_sub(LOOKS, Ordering::Relaxed);
-            return Some(stream);
-        }
-    }
-    if given + 1 < STREAMS {
-        let fresh = GIVEN.fetch_add(1, Ordering::Relaxed) as usize;
-        if fresh < STREAMS {
-            at(fresh).tid.store(tid, Ordering::Relaxed);
-            return Some(at(fresh));
-        }
-    }
-    None
+/// A thread ends. What it does after that, it does as another.
+unsafe extern "C" fn give_back(stream: *mut c_void) {
+    let Some(Arena { process, streams }) = arena() else { return };
+    STREAM.set(&raw const NONE);
+    let number = (stream.addr() - streams.as_ptr().addr()) / size_of::<Stream>();
+    process.put_back(streams, number as u32);
 }
 
-impl Stream {
-    /// Whether this is the process that has the memory, by the first stream. Another that shares it, as after vfork, may
-    /// share what is a thread's as well.
-    fn is_ours(&self) -> bool {
-        let (owner, process) = (self.grants.load(Ordering::Relaxed), sys::process());
-        if owner == process {
-            return true;
-        }
-        if owner != 0 && !sys::is_gone(owner) {
-            return false;
-        }
-        // Another thread may say so first, of the same process.
-        match self.grants.compare_exchange(owner, process, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => true,
-            Err(first) => first == process,
-        }
-    }
-
-    /// Takes over from a thread that is gone, with what it had not used of its grant in this trace; false if it is not,
-    /// or another got there first.
-    fn inherit(&'static self, tid: u32, trace: u32) -> bool {
-        let owner = self.tid.load(Ordering::Relaxed);
-        if owner == 0 || (owner != tid && !sys::is_gone(owner)) {
-            return false;
-        }
-        if self.tid.compare_exchange(owner, tid, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            return false;
-        }
+impl Process {
+    /// The number of the attachment to a trace. Threads that ask at a time get the same.
+    fn serial(&self, trace: u32) -> Option<u32> {
         if self.trace.load(Ordering::Acquire) == trace {
-            let left = rest(Position(self.position.load(Ordering::Relaxed)));
-            let sequence = self.sequence.load(Ordering::Relaxed);
-            self.position.store(Position::NONE.0, Ordering::Relaxed);
-            self.deadline.store(0, Ordering::Relaxed);
-            self.grants.store(0, Ordering::Relaxed);
-            if let Some(at) = left {
-                self.keep_spare(Granted { at, sequence });
-            }
-        } else {
-            self.trace.store(0, Ordering::Release);
+            return Some(self.serial.load(Ordering::Relaxed));
         }
-        true
+        if self.refused.load(Ordering::Relaxed) == trace {
+            return None;
+        }
+        let serial = sys::ask(word_at(BASE.load(Ordering::Relaxed), SERIAL_AT)) as u32;
+        if serial == 0 {
+            self.refused.store(trace, Ordering::Relaxed);
+            return None;
+        }
+        self.serial.store(serial, Ordering::Relaxed);
+        self.trace.store(trace, Ordering::Release);
+        Some(serial)
+    }
+
+    /// A stream that a thread has given back, or one that nobody had.
+    fn take_stream(&self, streams: &'static [Stream]) -> Option<&'static Stream> {
+        let mut free = self.free.load(Ordering::Acquire);
+        while free as u32 != 0 {
+            let stream = &streams[free as u32 as usize % streams.len()];
+            let taken = (free >> 32).wrapping_add(1) << 32 | u64::from(stream.next.load(Ordering::Relaxed));
+            match self.free.compare_exchange(free, taken, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(stream),
+                Err(other) => free = other,
+            }
+        }
+        let fresh = GIVEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |given| {
+            (given < streams.len() as u32).then_some(given + 1)
+        });
+        fresh.ok().map(|fresh| &streams[fresh as usize])
+    }
+
+    fn put_back(&self, streams: &[Stream], number: u32) {
+        let stream = &streams[number as usize];
+        stream.trace.store(0, Ordering::Release);
+        let mut free = self.free.load(Ordering::Relaxed);
+        loop {
+            stream.next.store(free as u32, Ordering::Relaxed);
+            let put = free & !u64::from(u32::MAX) | u64::from(number);
+            match self.free.compare_exchange(free, put, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => free = other,
+            }
+        }
+    }
+
+    /// The next unit of a page, or the next run.
+    fn next_unit(&self, is_run: bool) -> Position {
+        const PAGES: u32 = (RUNS_AT - WORDS_AT) / PAGE_BYTES;
+        const RUNS: u32 = (AREA_BYTES as u32 - RUNS_AT) / RUN_BYTES;
+        if is_run {
+            Position::new(RUNS_AT + self.runs.fetch_add(1, Ordering::Relaxed) % RUNS * RUN_BYTES, RUN_BYTES)
+        } else {
+            Position::new(WORDS_AT + self.pages.fetch_add(1, Ordering::Relaxed) % PAGES * PAGE_BYTES, PAGE_BYTES)
+        }
+    }
+
+    /// Asks for units until one is granted, or the answer is another word.
+    fn ask(&self, stream: &Stream, is_run: bool) -> Result<Position, u64> {
+        for _ in 0..TRIES {
+            let unit = self.next_unit(is_run);
+            match sys::ask(stream.word(unit.offset())) {
+                0 => return Ok(unit),
+                word @ (NO_ROOM | LATER) => return Err(word),
+                // Another thread has it still.
+                _ => {}
+            }
+        }
+        Err(LATER)
     }
 }
 
@@ -318,8 +290,10 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
         let seen = next.load(Ordering::Relaxed);
         let (mut at, mut end) = names_left(seen)?;
         if end.saturating_sub(at) < bytes {
-            let more = grant(stream, KIND_NAMES, PAGE_BYTES).ok()?.at;
-            (at, end) = (more.offset(), more.end());
+            (at, end) = (end, end + PAGE_BYTES);
+            if end > WORDS_AT || sys::ask(stream.word(at)) >= LATER {
+                return None;
+            }
         }
         let after = u64::from(end) << 32 | u64::from(at + bytes);
         if next.compare_exchange(seen, after, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
@@ -346,29 +320,13 @@ fn names_left(seen: u64) -> Option<(u32, u32)> {
         0 => (NAMES_AT, PAGE_BYTES),
         seen => (seen as u32, (seen >> 32) as u32),
     };
-    (at >= NAMES_AT && at % 8 == 0 && at <= end && u64::from(end) <= AREA_BYTES).then_some((at, end))
+    (at >= NAMES_AT && at % 8 == 0 && at <= end && end <= WORDS_AT && end % PAGE_BYTES == 0).then_some((at, end))
 }
 
-/// A time in which nothing more is asked for: [`Stream::grants`] of a thread whose process is above its rate, and
-/// [`Stream::spare`] of a process of which more threads live than there are streams. Never 0.
+/// [`Stream::asks`] in a time in which nothing is asked for, as the process is above its rate, or a stream is read late.
+/// None of the others.
 fn pause(tsc: u64) -> u32 {
     1 << 31 | (tsc >> PAUSE_SHIFT) as u32 & (u32::MAX >> 2)
-}
-
-fn grant(stream: &Stream, kind: u32, bytes: u32) -> Result<Granted, Errno> {
-    let granted = ask(stream, Grant { kind, bytes, ..Grant::default() })?;
-    let (at, end) = (granted.at.offset() as usize, granted.at.end() as usize);
-    // One page comes as fast when it is first written.
-    if end - at > PAGE_BYTES as usize {
-        sys::populate(stream.base.load(Ordering::Relaxed) as usize + at, end - at);
-    }
-    Ok(granted)
-}
-
-fn ask(stream: &Stream, grant: Grant) -> Result<Granted, Errno> {
-    let mut grant = Grant { serial: stream.serial.load(Ordering::Relaxed), ..grant };
-    sys::grant(&mut grant)?;
-    Ok(Granted::from(grant))
 }
 
 impl Lane for &'static Stream {
@@ -401,42 +359,30 @@ impl Lane for &'static Stream {
         self.word(offset).store(word, Ordering::Release);
     }
 
-    fn take_spare(self) -> Option<Granted> {
-        let spare = self.spare.load(Ordering::Relaxed);
-        if spare == 0 || !sys::exchange(&self.spare, spare, 0) {
+    fn grant(self) -> Option<Position> {
+        let process = &arena()?.process;
+        let now = pause(sys::tsc());
+        let asks = self.asks.load(Ordering::Relaxed);
+        if asks == FULL || asks == now {
             return None;
         }
-        let (offset, sequence) = (Position(spare).offset(), self.spare_sequence.load(Ordering::Relaxed));
-        ask(self, Grant { kind: KIND_REST, offset, sequence, ..Grant::default() }).ok()
-    }
-
-    fn keep_spare(self, grant: Granted) {
-        // A handler that comes between finds none, or one whose number is another's, which is refused.
-        self.spare.store(0, Ordering::Relaxed);
-        self.spare_sequence.store(grant.sequence, Ordering::Release);
-        self.spare.store(grant.at.0, Ordering::Release);
-    }
-
-    fn grant(self) -> Option<Granted> {
-        let now = pause(sys::tsc());
-        let bytes = match self.grants.load(Ordering::Relaxed) {
-            FULL => return None,
-            grants if grants == now => return None,
-            0 => PAGE_BYTES,
-            _ => GRANT_BYTES,
+        let page = || process.ask(self, false);
+        let (granted, next) = match asks {
+            0 => (page(), 1),
+            SMALL => (page(), SMALL),
+            _ => match process.ask(self, true) {
+                Err(NO_ROOM) => (page(), SMALL),
+                Err(_) => (page(), 1),
+                run => (run, 1),
+            },
         };
-        let more = grant(self, KIND_WORDS, bytes);
-        let grants = match more {
-            Ok(_) => 1,
-            Err(Errno::DQUOT) => now,
-            Err(_) => FULL,
+        let next = match granted {
+            Ok(_) => next,
+            Err(NO_ROOM) => FULL,
+            Err(_) => now,
         };
-        self.grants.store(grants, Ordering::Relaxed);
-        more.ok()
-    }
-
-    fn took(self, sequence: u64) {
-        self.sequence.store(sequence, Ordering::Relaxed);
+        self.asks.store(next, Ordering::Relaxed);
+        granted.ok()
     }
 
     fn lose(self) {
@@ -448,68 +394,67 @@ impl Lane for &'static Stream {
 mod tests {
     use super::*;
 
-    /// All of the arena in use by a thread that lives for as long as the machine runs.
-    fn fill() -> &'static Stream {
-        let process = arena().unwrap();
-        assert!(process.is_ours());
-        for n in 1..STREAMS {
-            // SAFETY: the arena has that many.
-            unsafe { &*ptr::from_ref(process).add(n) }.tid.store(1, Ordering::Relaxed);
-        }
-        GIVEN.store(STREAMS as u32, Ordering::Relaxed);
-        process
-    }
-
     /// What is in the area names no place outside of it, whoever has written that.
     #[test]
     fn no_word_of_an_area_leads_out_of_it() {
         const PAGE: usize = PAGE_BYTES as usize / 8;
-        // An area with names in its first page, and what else the process has after it.
-        let memory: Vec<AtomicU64> = (0..AREA_BYTES as usize / 8 + PAGE).map(|_| AtomicU64::new(0)).collect();
+        // Pages of names, and what is after them.
+        let memory: Vec<AtomicU64> = (0..WORDS_AT as usize / 8 + 2 * PAGE).map(|_| AtomicU64::new(0)).collect();
         let stream = Stream::new();
         stream.base.store(memory.as_ptr().expose_provenance() as u64, Ordering::Relaxed);
         let define = |at: u64, end: u64| {
             memory[NEXT_NAME_AT as usize / 8].store(end << 32 | at, Ordering::Relaxed);
             super::define(&stream, b"a name")
         };
-        let (names, page, area) = (NAMES_AT as u64, PAGE_BYTES as u64, AREA_BYTES);
+        let (first, page, names) = (NAMES_AT as u64, PAGE_BYTES as u64, WORDS_AT as u64);
         for (at, end) in [
-            (area, area + page),
-            (area - 8, area + 8),
+            (names, names),
+            (names, names + page),
+            (names - 8, names + 8),
+            (names - 8, names - 8),
             (0, page),
             (8, page),
-            (names + 1, page),
+            (first + 1, page),
             (page, page - 8),
-            (names, u64::from(u32::MAX)),
+            (first, u64::from(u32::MAX)),
         ] {
             assert_eq!(define(at, end), None, "{at:#x} {end:#x}");
             let written = memory.iter().enumerate().filter(|(n, word)| *n != 1 && word.load(Ordering::Relaxed) != 0);
             assert_eq!(written.count(), 0, "{at:#x} {end:#x}");
         }
         assert_eq!(define(0, 0), Some(NAMES_AT / 8));
-        assert_eq!(define(area - 8, area), Some(area as u32 / 8 - 1));
-        assert!(memory[AREA_BYTES as usize / 8..].iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        assert_eq!(define(names - 8, names), Some(WORDS_AT / 8 - 1));
+        // The next page has a name of another thread's already, or is not granted.
+        assert_eq!(define(page, page), Some(PAGE_BYTES / 8));
+        assert_eq!(define(page, page), Some(PAGE_BYTES / 8));
+        memory[2 * PAGE].store(NO_ROOM, Ordering::Relaxed);
+        assert_eq!(define(2 * page - 8, 2 * page), Some(2 * PAGE_BYTES / 8 - 1));
+        assert_eq!(define(2 * page, 2 * page), None);
+        assert!(memory[WORDS_AT as usize / 8..].iter().all(|word| word.load(Ordering::Relaxed) == 0));
     }
 
     #[test]
-    fn threads_without_a_stream_look_at_some_of_them_once_in_a_pause_whichever_they_are() {
-        let process = fill();
-        let asks = |now: u32| {
-            let before = sys::ASKED.get();
-            assert_eq!(own_stream(process, 7, now).err(), Some(Without::Stream));
-            sys::ASKED.get() - before
-        };
-        assert_eq!([1, 1, 2, 2].map(|n| asks(pause(n << PAUSE_SHIFT))), [LOOKS, 0, LOOKS, 0]);
-        let other = std::thread::scope(|scope| scope.spawn(|| asks(pause(2 << PAUSE_SHIFT))).join().unwrap());
-        assert_eq!(other, 0);
-        // As in the child of a fork, where nothing is known.
-        process.spare.store(0, Ordering::Relaxed);
-        assert_eq!(asks(pause(2 << PAUSE_SHIFT)), LOOKS);
-        // A thread that is gone leaves its stream to one that finds it.
-        let look = 1 + LOOK.load(Ordering::Relaxed) as usize % (STREAMS - 1);
-        // SAFETY: as above.
-        let gone = unsafe { &*ptr::from_ref(process).add(look) };
-        gone.tid.store(i32::MAX as u32, Ordering::Relaxed);
-        assert!(own_stream(process, 7, pause(3 << PAUSE_SHIFT)).is_ok_and(|mine| ptr::eq(mine, gone)));
+    fn threads_that_come_and_go_have_the_streams_of_those_that_went() {
+        fn come_and_go(times: u32) {
+            for _ in 0..times {
+                std::thread::scope(|scope| {
+                    for _ in 0..8 {
+                        scope.spawn(|| {
+                            let Arena { process, streams } = arena().unwrap();
+                            let mine = process.take_stream(streams).unwrap();
+                            assert_eq!(mine.asks.swap(1, Ordering::Relaxed), 0, "another thread has it");
+                            std::thread::yield_now();
+                            mine.asks.store(0, Ordering::Relaxed);
+                            let number = (ptr::from_ref(mine).addr() - streams.as_ptr().addr()) / size_of::<Stream>();
+                            process.put_back(streams, number as u32);
+                        });
+                    }
+                });
+            }
+        }
+        let mapped = sys::map_wiped(size_of::<Arena>()).unwrap().cast();
+        ARENA.store(mapped, Ordering::Release);
+        come_and_go(200);
+        assert!(GIVEN.load(Ordering::Relaxed) <= 9);
     }
 }

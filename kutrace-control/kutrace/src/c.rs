@@ -133,6 +133,11 @@ extern "C" fn kutrace_word(before: *const u32) -> *const u32 {
 }
 
 #[no_mangle]
+extern "C" fn kutrace_attach() -> c_int {
+    state::attach().into()
+}
+
+#[no_mangle]
 extern "C" fn kutrace_test() -> c_long {
     state::call(TEST, 0)
 }

@@ -24,9 +24,9 @@
 //! What is recorded, each the time of the call on the CPU that makes it: a `bool` result says whether it was, which it
 //! is not while nothing is traced. Nothing else about the program depends on it, so it may be ignored.
 //!
-//! Invariants: no I/O but system call 1023, what asks for memory to record into, and, once, the mapping of
-//! /sys/kernel/kutrace; a call that finds the
-//! tracing off changes nothing.
+//! Invariants: before `main`, and in [`attach`], /sys/kernel/kutrace or /dev/kutrace_programs are mapped; after that there
+//! is no system call but 1023, or what is in its place, of those functions that are documented as one; a call that finds
+//! the tracing off changes nothing.
 
 #![deny(unsafe_code)]
 
@@ -52,4 +52,4 @@ pub use name::{dequeue, enqueue, keep, lock_acquired, lock_released, lock_try};
 pub use otel::trace_id;
 pub use rpc::{rpc_end, rpc_request, rpc_response, rpc_resume, span, Span};
 pub use site::{Scope, Site};
-pub use state::{is_on, test, version};
+pub use state::{attach, is_on, test, version};

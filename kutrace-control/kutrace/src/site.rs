@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Places in a program that record by their names: moments, parts, values.
 //!
-//! They go into memory that the recorder grants, without a system call ([`crate::stream`]). Where the recorder grants
-//! none they become what system call 1023 can carry, but for values.
+//! They go into memory that the recorder grants, without a system call ([`crate::stream`]). What it grants no memory for is
+//! lost, and counted.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kutrace_format::abi::programs::{word, ASYNC_BEGIN, ASYNC_END, BEGIN, END, MARK, NAME_MAX, PAYLOAD_MAX, VALUE};
+use kutrace_format::abi::programs::{word, ASYNC_BEGIN, ASYNC_END, BEGIN, END, MARK, PAYLOAD_MAX, VALUE};
 
-use crate::area::{self, Stream, Without};
-use crate::event::MARK_A;
+use crate::area;
 use crate::fields::Fields;
+use crate::state;
 use crate::stream::{record, record_slowly};
 use crate::sys::{is_zero, Text};
-use crate::{insert, rpc, state, text};
 
 /// A place in the program, with its name of up to 119 bytes. It is a static; [`crate::mark!`], [`crate::scope!`] and
 /// [`crate::value!`] make one.
@@ -53,7 +52,7 @@ impl Site {
 
     /// A part of the program begins that any thread may end, by [`Site::async_end`] of a place with the same name and the
     /// same number. No two parts of a name that overlap in a process may have the same number. The fields take at
-    /// most 14 words here. Where the recorder grants no memory it is not recorded.
+    /// most 14 words here.
     pub fn async_begin(&self, id: u64, fields: &Fields) -> bool {
         if is_zero(state::word()) {
             return false;
@@ -87,7 +86,7 @@ impl Site {
         self.put(END, &[]) > 0
     }
 
-    /// What is counted here is this much now. Where the recorder grants no memory it is not recorded.
+    /// What is counted here is this much now.
     #[inline]
     pub fn value(&self, value: i64) -> bool {
         self.put(VALUE, &[value as u64]) > 0
@@ -96,15 +95,7 @@ impl Site {
     /// This thread is in a part of the program until the answer is dropped.
     #[inline]
     pub fn scope(&'static self) -> Scope {
-        let word = state::word();
-        let token = if is_zero(word) {
-            OFF
-        } else if self.put_at_once(word.load(Ordering::Relaxed), BEGIN, &[]) {
-            RECORDED
-        } else {
-            self.scope_slowly()
-        };
-        Scope { site: self, token, thread: PhantomData }
+        Scope { site: self.begin().then_some(self), thread: PhantomData }
     }
 
     /// Has it recorded: 1 if it is in the trace, else 0, which C is answered as it is.
@@ -137,41 +128,13 @@ impl Site {
     fn put_slowly(&self, kind: u32, payload: &[u64]) -> i64 {
         match state::trace() {
             0 => 0,
-            trace => self.put_with_memory(trace, kind, payload).unwrap_or_else(|| self.put_by_call(kind)).into(),
-        }
-    }
-
-    /// The same where the recorder grants no memory.
-    fn put_by_call(&self, kind: u32) -> bool {
-        match kind {
-            MARK => insert::event(MARK_A, text::base40(self.plain())) > 0,
-            BEGIN => rpc::begin_span(self.plain()) != 0,
-            END => rpc::turn_to(0) > 0,
-            _ => false,
-        }
-    }
-
-    /// The same of a part that ends where its scope does: the scope's token.
-    #[cold]
-    #[inline(never)]
-    fn scope_slowly(&self) -> u64 {
-        match state::trace() {
-            0 => OFF,
-            trace => match self.put_with_memory(trace, BEGIN, &[]) {
-                Some(true) => RECORDED,
-                Some(false) => OFF,
-                None => rpc::begin_span(self.plain()),
-            },
+            trace => self.put_prepared(trace, kind, payload).unwrap_or(false).into(),
         }
     }
 
     /// Records in this thread's memory: whether there was room, or `None` where it gets none.
-    fn put_with_memory(&self, trace: u32, kind: u32, payload: &[u64]) -> Option<bool> {
-        let stream: &'static Stream = match area::prepare(trace) {
-            Ok(stream) => stream,
-            Err(Without::Stream) => return Some(false),
-            Err(Without::Area) => return None,
-        };
+    fn put_prepared(&self, trace: u32, kind: u32, payload: &[u64]) -> Option<bool> {
+        let stream = area::prepare(trace)?;
         let serial = stream.serial(trace)?;
         let known = self.id.load(Ordering::Relaxed);
         let number = if known as u32 == serial {
@@ -184,39 +147,23 @@ impl Site {
         };
         Some(record_slowly(stream, word(kind, payload.len(), number), payload))
     }
-
-    /// The name without fields.
-    fn plain(&self) -> &[u8] {
-        let name = self.name.bytes();
-        let end = name.iter().position(|&c| c == 0).unwrap_or(name.len());
-        &name[..end.min(NAME_MAX)]
-    }
 }
 
 /// A part of the program, from [`Site::scope`] to its end.
 #[derive(Debug)]
 #[must_use = "a part ends where it is dropped: let _part = ..."]
 pub struct Scope {
-    site: &'static Site,
-    token: u64,
+    /// Where it began, if its start is in this thread's memory.
+    site: Option<&'static Site>,
     /// It ends in the thread that began it.
     thread: PhantomData<*const ()>,
 }
 
-/// [`Scope::token`]: its start is not in a trace.
-const OFF: u64 = 0;
-/// [`Scope::token`]: its start is in this thread's memory. What system calls began has another.
-const RECORDED: u64 = 1;
-
 impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
-        match self.token {
-            OFF => {}
-            RECORDED => {
-                self.site.end();
-            }
-            token => rpc::end_span(token),
+        if let Some(site) = self.site {
+            site.end();
         }
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Whether anything is traced.
 //!
-//! A word in a page that every program may read is 0 while nothing is traced, else the number of the trace. The first call
-//! maps it: a recorder without hooks shows one, and has the programs' calls made by its device; else the kernel does. Where
-//! there is no such page a word of ours takes its place: one that is always 0 if the kernel has no hooks, and one that
+//! A word in a page that every program may read is 0 while nothing is traced, else the number of the trace. It is mapped
+//! when the program begins, as the area is ([`crate::area`]), before a sandbox can be in the way: a recorder without hooks
+//! shows one, and has the programs' calls made by its device; else the kernel does. Where there is no such page a word of
+//! ours takes its place: one that is always 0 if the kernel has no hooks, until [`attach`] finds a recorder, and one that
 //! never is if it has (the original's), so that each call asks it.
 //!
 //! Invariants: a word that [`WORD`] ever pointed to is readable until the program ends; no thread makes system call 1023
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use kutrace_format::abi::user::{INSERT_MANY, TEST, VERSION, WORDS};
 use rustix::io::Errno;
 
-use crate::sys;
+use crate::{area, sys};
 
 /// What [`UNKNOWN`] and [`ASK`] say: more traces than a kernel records.
 const UNSURE: u32 = i32::MAX as u32;
@@ -25,8 +26,21 @@ const UNSURE: u32 = i32::MAX as u32;
 static UNKNOWN: AtomicU32 = AtomicU32::new(UNSURE);
 /// The word where only the recorder can tell.
 static ASK: AtomicU32 = AtomicU32::new(UNSURE);
-/// The word where nothing is ever traced.
-static NEVER: AtomicU32 = AtomicU32::new(0);
+/// The word where there is no recorder: a page, which [`attach`] replaces by that of one.
+static NEVER: Page = Page([const { AtomicU32::new(0) }; sys::PAGE_BYTES / 4]);
+
+#[repr(C, align(4096))]
+struct Page([AtomicU32; sys::PAGE_BYTES / 4]);
+
+extern "C" fn begin() {
+    look();
+}
+
+/// What the program does before all else.
+#[allow(unsafe_code)]
+#[used]
+#[link_section = ".init_array"]
+static BEGIN: extern "C" fn() = begin;
 
 static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::from_ref(&UNKNOWN).cast_mut());
 
@@ -43,6 +57,18 @@ pub fn is_on() -> bool {
         UNSURE => is_on_indeed(),
         trace => trace != 0,
     }
+}
+
+/// Looks for the recorder once more, for a program that began before the module was loaded: whether the program can
+/// record into memory of its own now. All others have looked before `main`.
+///
+/// It opens and maps /dev/kutrace_programs, which a sandbox may forbid.
+pub fn attach() -> bool {
+    let never = &NEVER.0[0];
+    if look() == 0 && ptr::eq(word(), never) && sys::map_recorder_s_page(Some(never)).is_ok() {
+        BY_DEVICE.store(true, Ordering::Relaxed);
+    }
+    area::attach()
 }
 
 /// Asks the recorder whether it is tracing, by a system call.
@@ -176,14 +202,15 @@ fn is_on_indeed() -> bool {
 /// Looks for the word. Several threads, or a signal handler meanwhile, may do the same; the first has its way.
 #[cold]
 fn find() {
-    let by_device = sys::map_recorder_s_page();
+    area::attach();
+    let by_device = sys::map_recorder_s_page(None);
     if by_device.is_ok() {
         // Before the word: who sees that sees this.
         BY_DEVICE.store(true, Ordering::Relaxed);
     }
     let (found, page) = match by_device.or_else(|_| sys::map_page()) {
         Ok(page) => (page, Some(page)),
-        Err(_) if sys::is_filtered() || sys::call(TEST, 0) == REFUSED => (&NEVER, None),
+        Err(_) if sys::is_filtered() || sys::call(TEST, 0) == REFUSED => (&NEVER.0[0], None),
         Err(_) => (&ASK, None),
     };
     let (unknown, found) = (ptr::from_ref(&UNKNOWN).cast_mut(), ptr::from_ref(found).cast_mut());
@@ -201,6 +228,6 @@ mod tests {
     fn a_kernel_without_hooks_is_asked_once() {
         assert_eq!(is_on(), test().unwrap_or(false));
         let hooks = sys::map_page().is_ok() || test().is_ok();
-        assert_eq!(ptr::eq(word(), &NEVER), !hooks);
+        assert_eq!(ptr::eq(word(), &NEVER.0[0]), !hooks);
     }
 }

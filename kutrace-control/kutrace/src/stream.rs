@@ -15,17 +15,14 @@
 //! * Every word is less than 2^31 counts later than *deadline* minus that, the time of a full time before it. A grant
 //!   begins with the deadline at 0, so with a full time.
 //!
-//! What a thread that is gone did not use of its grant, another takes over ([`rest`]). The recorder gives it, and only if
-//! that thread is gone for it too, so no two threads ever write into the same grant, and each entry is of the thread that
-//! the recorder noted for its place. Which grant is meant says its number: where number and position do not fit, as a
-//! thread was ended between two steps, the recorder refuses.
+//! A grant that a thread asked for, and a handler that came between has got another, stays unused.
 //!
-//! Invariants: nothing here waits, allocates or makes a system call but [`Lane::grant`] and [`Lane::take_spare`]. The same code runs under an
-//! explorer, which kills, interrupts and reads it at every step.
+//! Invariants: nothing here waits, allocates or makes a system call. The same code runs under an explorer, which kills,
+//! interrupts and reads it at every step.
 
 #![forbid(unsafe_code)]
 
-use kutrace_format::abi::programs::{word, FULL_TIME, OPEN, REST_BYTES, SPAN};
+use kutrace_format::abi::programs::{word, FULL_TIME, OPEN, SPAN};
 
 /// Byte offset of a thread's next free word in the area, and in the high half how many words its grant has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +40,6 @@ impl Position {
     /// Byte offset of the next free word.
     pub const fn offset(self) -> u32 {
         self.0 as u32
-    }
-
-    /// Byte offset of the end of the grant.
-    pub const fn end(self) -> u32 {
-        self.offset() + 8 * (self.0 >> 32) as u32
     }
 
     /// The position after as many words, if there is room for them: where less than none are left, the number is negative.
@@ -68,15 +60,6 @@ impl Position {
     }
 }
 
-/// A part of the area that the thread got, and its number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Granted {
-    /// Where its words go.
-    pub at: Position,
-    /// Its number, by which the rest of it is asked for.
-    pub sequence: u64,
-}
-
 /// What a thread records with. Each function but `grant` and `lose` is one step: a load, a store or an instruction.
 pub trait Lane: Copy {
     /// Where the next word goes.
@@ -91,14 +74,8 @@ pub trait Lane: Copy {
     fn set_deadline(self, tsc: u64);
     /// Writes a word that this context has claimed.
     fn store(self, offset: u32, word: u64);
-    /// The rest of a grant that was kept, if there is one and the recorder still gives it.
-    fn take_spare(self) -> Option<Granted>;
-    /// Keeps one that was asked for and not used.
-    fn keep_spare(self, grant: Granted);
-    /// Asks for another grant.
-    fn grant(self) -> Option<Granted>;
-    /// The position is in this grant.
-    fn took(self, sequence: u64);
+    /// Asks for another grant, of which nobody else has anything.
+    fn grant(self) -> Option<Position>;
     /// Counts an entry that has no room.
     fn lose(self);
 }
@@ -142,23 +119,14 @@ pub fn record_slowly<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
             write(lane, at.after(bridge), what | low, payload);
             return true;
         }
-        let Some(grant) = lane.take_spare().or_else(|| lane.grant()) else {
+        let Some(grant) = lane.grant() else {
             lane.lose();
             return false;
         };
         // Before the exchange, so that whoever records first in the grant writes a full time.
         lane.set_deadline(0);
-        if lane.exchange(at, grant.at) {
-            lane.took(grant.sequence);
-        } else {
-            lane.keep_spare(grant);
-        }
+        lane.exchange(at, grant);
     }
-}
-
-/// What is left of the grant at `position`; `None` if that is too little.
-pub fn rest(position: Position) -> Option<Position> {
-    position.after_if_fits(REST_BYTES as usize / 8 + 1).map(|_| position)
 }
 
 /// Writes what was claimed. The length comes first, so that a reader can pass over what is not complete.

@@ -6,25 +6,20 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_void, CStr};
-use std::os::fd::OwnedFd;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use kutrace_format::abi::programs::{
-    Attach, Call, Grant, Page, DEVICE, IOCTL_ATTACH, IOCTL_CALL, IOCTL_GRANT, IOCTL_PAGE,
-};
+use kutrace_format::abi::programs::{Call, AREA_BYTES, DEVICE, IOCTL_CALL};
 use kutrace_format::abi::user::{CALL, INSERT_MANY, WORDS};
 use rustix::fs::{open, Mode, OFlags};
 use rustix::io::{read, Result};
-use rustix::ioctl::{ioctl, Getter, Updater};
+use rustix::ioctl::{ioctl, Updater};
 use rustix::mm::{madvise, mmap, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
-use rustix::process::getpid;
-use rustix::thread::gettid;
 
 /// Where the kernel shows whether it is tracing.
 const PAGE: &CStr = c"/sys/kernel/kutrace";
 /// What is mapped of it. The kernel makes it a whole page.
-const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 
 /// A text that lives as long as the program: address and bytes, as C has them too.
 #[derive(Debug)]
@@ -138,49 +133,75 @@ pub fn unmap_page(page: &'static AtomicU32) {
     debug_assert!(unmapped.is_ok());
 }
 
-/// Maps the page of a recorder whose kernel has none.
-pub fn map_recorder_s_page() -> Result<&'static AtomicU32> {
+/// Maps the page of a recorder whose kernel has none: in place of a page that is always 0, if there is one.
+pub fn map_recorder_s_page(over: Option<&'static AtomicU32>) -> Result<&'static AtomicU32> {
     let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    // SAFETY: the number says that the kernel writes a `Page`, for which every bit pattern is valid.
-    let command = unsafe { Getter::<{ IOCTL_PAGE }, Page>::new() };
-    // SAFETY: the command points to no memory but its own; what it maps it maps where nothing is.
-    let page = unsafe { ioctl(&device, command) }?;
+    let at = over.map_or(ptr::null_mut(), |page| page.as_ptr().cast());
+    let flags = if over.is_some() { MapFlags::SHARED | MapFlags::FIXED } else { MapFlags::SHARED };
+    // SAFETY: the kernel chooses the place, or it is a page of which nobody uses more than the word that is mapped there.
+    let page = unsafe { mmap(at, PAGE_BYTES, ProtFlags::READ, flags, &device, AREA_BYTES) }?;
     // SAFETY: as of `map_page`.
-    Ok(unsafe { &*ptr::with_exposed_provenance::<AtomicU32>(page.address as usize) })
+    Ok(unsafe { &*page.cast::<AtomicU32>() })
 }
 
-/// Asks for an area, which children of this process do not get, and then, by the same way, for a first part of it: whether
-/// that was granted, too.
-pub fn attach(attach: &mut Attach, first: &mut Grant) -> Result<bool> {
+/// Maps the area of this process, [`AREA_BYTES`] long.
+pub fn map_area() -> Result<*mut c_void> {
     let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    // SAFETY: the number says that the kernel reads and writes an `Attach`, for which every bit pattern is valid.
-    let command = unsafe { Updater::<{ IOCTL_ATTACH }, Attach>::new(attach) };
-    // SAFETY: the command points to no memory but its own; the area is mapped where nothing is.
-    unsafe { ioctl(&device, command) }?;
-    let (at, bytes) = (ptr::with_exposed_provenance_mut(attach.address as usize), attach.bytes as usize);
-    // SAFETY: the advice changes nothing in this process.
-    unsafe { madvise(at, bytes, Advice::LinuxDontFork) }?;
-    first.serial = attach.serial;
-    Ok(grant_by(&device, first).is_ok())
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: the kernel chooses the place, so no mapping of this process is replaced.
+    unsafe { mmap(ptr::null_mut(), AREA_BYTES as usize, access, MapFlags::SHARED, &device, 0) }
 }
 
-/// Asks for a part of the area.
-pub fn grant(grant: &mut Grant) -> Result<()> {
-    grant_by(&open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?, grant)
+/// What is at the start of a unit of the area: to read it is to ask for it.
+pub fn ask(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Acquire)
 }
 
-fn grant_by(device: &OwnedFd, grant: &mut Grant) -> Result<()> {
-    // SAFETY: the number says that the kernel reads and writes a `Grant`, for which every bit pattern is valid.
-    let command = unsafe { Updater::<{ IOCTL_GRANT }, Grant>::new(grant) };
-    // SAFETY: the command points to no memory but its own.
-    unsafe { ioctl(device, command) }
+extern "C" {
+    fn pthread_key_create(key: *mut u32, end: Option<unsafe extern "C" fn(*mut c_void)>) -> i32;
+    fn pthread_key_delete(key: u32) -> i32;
+    fn pthread_setspecific(key: u32, value: *const c_void) -> i32;
 }
 
-/// Has the pages there before they are written, where the kernel can do that.
-pub fn populate(address: usize, bytes: usize) {
-    // SAFETY: the advice changes no content.
-    let _ = unsafe { madvise(ptr::with_exposed_provenance_mut(address), bytes, Advice::LinuxPopulateWrite) };
+/// For which C libraries need no memory: so [`remember`] may be called in signal handlers.
+const KEYS: u32 = 32;
+/// By which the end of a thread is noticed; [`KEYS`] for none.
+static KEY: AtomicU32 = AtomicU32::new(KEYS);
+
+/// Has `end` called at the end of each thread that has something to [`remember`], with that, until the library is gone.
+pub fn at_thread_end(end: unsafe extern "C" fn(*mut c_void)) {
+    let mut key = KEYS;
+    // SAFETY: the number is written, and the function is there until the key is not.
+    let made = unsafe { pthread_key_create(&raw mut key, Some(end)) } == 0;
+    if made && key < KEYS {
+        KEY.store(key, Ordering::Relaxed);
+    } else if made {
+        // SAFETY: it was made above, and nobody has used it.
+        unsafe { pthread_key_delete(key) };
+    }
 }
+
+/// What the end of this thread is about.
+pub fn remember(what: *const c_void) {
+    let key = KEY.load(Ordering::Relaxed);
+    if key < KEYS {
+        // SAFETY: what is remembered is not touched there.
+        unsafe { pthread_setspecific(key, what) };
+    }
+}
+
+/// The library goes, and threads of the program stay.
+extern "C" fn forget() {
+    let key = KEY.swap(KEYS, Ordering::Relaxed);
+    if key < KEYS {
+        // SAFETY: it was made by `at_thread_end`, and nobody uses it any more.
+        unsafe { pthread_key_delete(key) };
+    }
+}
+
+#[used]
+#[link_section = ".fini_array"]
+static FORGET: extern "C" fn() = forget;
 
 /// Maps zeroes that are zeroes again in the child of a fork.
 pub fn map_wiped(bytes: usize) -> Result<*mut c_void> {
@@ -193,55 +214,10 @@ pub fn map_wiped(bytes: usize) -> Result<*mut c_void> {
 
 /// Unmaps what nobody has seen.
 pub fn unmap(at: *mut c_void, bytes: usize) {
-    // SAFETY: a mapping of `map_wiped`, which its caller dropped.
+    // SAFETY: a mapping of `map_wiped` or `map_area`, which its caller dropped.
     let unmapped = unsafe { munmap(at, bytes) };
     debug_assert!(unmapped.is_ok());
 }
-
-/// The calling thread.
-pub fn thread() -> u32 {
-    gettid().as_raw_nonzero().get() as u32
-}
-
-/// The calling process.
-pub fn process() -> u32 {
-    getpid().as_raw_nonzero().get() as u32
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How often a thread asked whether another is gone.
-    pub static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-}
-
-/// Whether no thread, of this process or of another, has this id.
-pub fn is_gone(tid: u32) -> bool {
-    let answer: i64;
-    #[cfg(test)]
-    ASKED.set(ASKED.get() + 1);
-    // SAFETY: signal 0 is sent to nobody, and errors are answered.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") TKILL => answer,
-            in("rdi") u64::from(tid),
-            in("rsi") 0,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack, preserves_flags, readonly),
-        )
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        (answer, _) = (0, tid);
-    }
-    answer == -i64::from(rustix::io::Errno::SRCH.raw_os_error())
-}
-
-/// The number of `tkill`. It sees threads of all processes: who shares the memory need not be of the same.
-#[cfg(target_arch = "x86_64")]
-const TKILL: i64 = 200;
 
 /// The TSC.
 #[cfg(target_arch = "x86_64")]

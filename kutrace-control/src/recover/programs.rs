@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs recorded themselves, in an image: the module's lists are followed, of processes, of the parts of their
-//! areas, and of what threads had of these; and the pages of a part are found by the numbers of their frames.
+//! What programs recorded themselves, in an image: the module's lists are followed, of processes and of what these were
+//! granted; and the pages of a grant are found by the numbers of their frames.
 //!
 //! Invariant: no address and no page is taken twice. So every list ends, whatever is in the image, and what comes of it is
 //! not larger than that.
@@ -10,7 +10,9 @@ use std::io;
 use std::mem::offset_of;
 
 use kutrace_format::abi::landmark::{Programs as Places, PAGE};
-use kutrace_format::abi::programs::{Granted, Program, AREA_BYTES, KIND_NAMES, KIND_WORDS, OTHERS};
+use kutrace_format::abi::programs::{
+    Granted, Program, AREA_BYTES, KIND_NAMES, KIND_WORDS, OTHERS, RUN_BYTES, WORDS_AT,
+};
 use kutrace_format::program::Entries;
 use postprocess::line::count;
 
@@ -69,7 +71,7 @@ struct Reader<'a> {
     memory: &'a Memory<'a>,
     places: &'a Places,
     until: u64,
-    /// Addresses of links and pieces.
+    /// Addresses of links.
     taken: HashSet<u64>,
     frames: HashSet<u64>,
     found: Found,
@@ -97,12 +99,14 @@ impl Reader<'_> {
 
     fn process(&mut self, process: u64, told: &Program) -> io::Result<()> {
         let mut parts = Vec::new();
-        let (links, mut is_whole) = self.links(at(process, self.places.process.parts))?;
+        let (links, mut is_whole) = self.links(at(process, self.places.process.grants))?;
         for link in links {
-            is_whole &= self.part(link.wrapping_sub(self.places.part.list.into()), &mut parts)?;
+            let part = self.part(link.wrapping_sub(self.places.grant.list.into()))?;
+            is_whole &= part.is_some();
+            parts.extend(part);
         }
-        let pieces = self.int(at(process, self.places.process.pieces))?;
-        is_whole &= pieces.is_some_and(|pieces| parts.len() >= pieces as usize);
+        let count = self.int(at(process, self.places.process.count))?;
+        is_whole &= count.is_some_and(|count| parts.len() >= count as usize);
         self.found.damaged += u64::from(!is_whole);
         parts.iter_mut().for_each(Part::trim);
         parts.retain(|part| !part.bytes.is_empty());
@@ -117,34 +121,25 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds what threads have, or had, of a part; false if not all of it can be as it is.
-    fn part(&mut self, part: u64, into: &mut Vec<Part>) -> io::Result<bool> {
-        let places = self.places.part;
-        let [offset, bytes, kind] = [places.offset, places.bytes, places.kind].map(|field| self.int(at(part, field)));
-        let (Some(offset), Some(bytes), Some(kind)) = (offset?, bytes?, kind?) else { return Ok(false) };
+    /// What a thread was granted; `None` if that cannot be as it is.
+    fn part(&mut self, grant: u64) -> io::Result<Option<Part>> {
+        let places = self.places.grant;
+        let [offset, bytes, tid] = [places.offset, places.bytes, places.tid].map(|field| self.int(at(grant, field)));
+        let [sequence, tsc] = [places.sequence, places.tsc].map(|field| self.memory.number::<8>(at(grant, field)));
+        let (Some(offset), Some(bytes), Some(tid)) = (offset?, bytes?, tid?) else { return Ok(None) };
+        let (Some(sequence), Some(tsc)) = (sequence?, tsc?) else { return Ok(None) };
         let end = u64::from(offset) + u64::from(bytes);
-        let is_one = ((offset | bytes) as usize).is_multiple_of(PAGE)
-            && end <= AREA_BYTES
-            && [KIND_WORDS, KIND_NAMES].contains(&kind);
-        let newest = self.memory.number::<8>(at(part, places.newest))?;
-        let (true, Some(mut next)) = (is_one, newest) else { return Ok(false) };
-        if next == 0 {
-            return Ok(true);
+        if !((offset | bytes) as usize).is_multiple_of(PAGE) || bytes > RUN_BYTES || end > AREA_BYTES {
+            return Ok(None);
         }
-        let Some(pages) = self.pages(at(part, places.frames), bytes)? else { return Ok(false) };
-        let mut end = end as u32;
-        while next != 0 {
-            let before = self.memory.number::<8>(at(next, self.places.piece.before))?;
-            let piece = self.piece(next)?.filter(|piece| (offset..=end).contains(&piece.offset));
-            let (true, Some(before), Some(piece)) = (self.taken.insert(next), before, piece) else { return Ok(false) };
-            let grant = Granted { bytes: end - piece.offset, kind, ..piece };
-            into.push(Part { grant, bytes: copy(&pages, piece.offset - offset, end - offset) });
-            (next, end) = (before, piece.offset);
-        }
-        Ok(true)
+        let Some(pages) = self.pages(at(grant, places.frames), bytes)? else { return Ok(None) };
+        let kind = if offset < WORDS_AT { KIND_NAMES } else { KIND_WORDS };
+        // Words can only be read one after the other: up to the first page that is not there.
+        let bytes_there = pages.into_iter().map_while(|page| page).flatten().collect();
+        Ok(Some(Part { grant: Granted { offset, bytes, tid, kind, sequence, tsc }, bytes: bytes_there }))
     }
 
-    /// What a part's pages hold, as far as they are in the image.
+    /// What a grant's pages hold, as far as they are in the image.
     fn pages(&mut self, frames: u64, bytes: u32) -> io::Result<Option<Vec<Option<Vec<u8>>>>> {
         let mut pages = Vec::new();
         for number in 0..u64::from(bytes) / PAGE as u64 {
@@ -157,16 +152,6 @@ impl Reader<'_> {
             pages.push(is_there.then_some(page));
         }
         Ok(Some(pages))
-    }
-
-    fn piece(&self, piece: u64) -> io::Result<Option<Granted>> {
-        let places = self.places.piece;
-        let [offset, tid] = [places.offset, places.tid].map(|field| self.int(at(piece, field)));
-        let [sequence, tsc] = [places.sequence, places.tsc].map(|field| self.memory.number::<8>(at(piece, field)));
-        let (Some(offset), Some(tid), Some(sequence), Some(tsc)) = (offset?, tid?, sequence?, tsc?) else {
-            return Ok(None);
-        };
-        Ok(Some(Granted { offset, tid, sequence, tsc, ..Granted::default() }))
     }
 
     /// What the module keeps to tell of a process.
@@ -206,16 +191,4 @@ impl Reader<'_> {
 /// Where a field is.
 fn at(start: u64, field: u32) -> u64 {
     start.wrapping_add(field.into())
-}
-
-/// Bytes of some pages, up to the first page that is not there: words can only be read one after the other.
-fn copy(pages: &[Option<Vec<u8>>], from: u32, to: u32) -> Vec<u8> {
-    let (mut at, to, mut bytes) = (from as usize, to as usize, Vec::new());
-    while at < to {
-        let Some(Some(page)) = pages.get(at / PAGE) else { break };
-        let end = to.min((at / PAGE + 1) * PAGE);
-        bytes.extend_from_slice(&page[at % PAGE..][..end - at]);
-        at = end;
-    }
-    bytes
 }

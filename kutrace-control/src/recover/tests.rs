@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use kutrace_format::abi::event::MARK_D;
 use kutrace_format::abi::landmark::{self, Fields, Machine, Sighting, PAGE};
-use kutrace_format::abi::programs::{word, Program, FULL_TIME as WHOLE_TIME, KIND_NAMES, KIND_WORDS, MARK};
+use kutrace_format::abi::programs::{word, Program, FULL_TIME as WHOLE_TIME, MARK, RUNS_AT, WORDS_AT};
 use kutrace_tests::cases::one_in;
 use postprocess::event::names::Names;
 use postprocess::event::number::PROGRAM_MARK;
@@ -257,38 +257,37 @@ fn no_byte_of_a_landmark_or_a_table_does_harm() {
     }
 }
 
-/// Where the module has its lists: on the page of the CPUs' states. And the first of the three pages of a program.
+/// Where the module has its lists: on the page of the CPUs' states. And the first of the four pages of a program.
 const LISTS: u64 = STATES + 1024;
 const FRAMES: u64 = END;
 
 const PLACES: landmark::Programs = landmark::Programs {
     processes: LISTS,
     others: LISTS + 16,
-    process: landmark::Process { list: 8, told: 24, pieces: 80, parts: 88 },
-    part: landmark::Part { list: 0, offset: 16, bytes: 20, kind: 24, newest: 32, frames: 40 },
-    piece: landmark::Piece { before: 0, offset: 8, tid: 12, sequence: 16, tsc: 24 },
+    process: landmark::Process { list: 8, told: 24, count: 80, grants: 88 },
+    grant: landmark::Grant { list: 0, offset: 16, bytes: 20, tid: 24, sequence: 32, tsc: 40, frames: 48 },
     reserved: 0,
 };
 const PROCESS: u64 = LISTS + 128;
 const NAMES: u64 = LISTS + 256;
 const WORDS: u64 = LISTS + 320;
+const OTHER: u64 = LISTS + 384;
 /// When the kernel made its last entry.
 const LAST: u64 = (200_000 + 16 * 3) * 16;
 
-/// The same machine with a program: one page of names, and two of words, of which thread 21 had all but the last 4032 bytes,
-/// which are of thread 22. `late`: when that makes its last mark.
+/// The same machine with a program: a page of names, two of words of thread 21, and one of thread 22. `late`: when that
+/// makes its last mark.
 fn with_program(late: u64) -> Crashed {
     let mut all = Crashed::new();
-    all.0.resize((FRAMES as usize + 3) * 4096, 0);
-    let [places, process, part, piece] = [offset_of!(Landmark, programs), 16, 32, 56];
+    all.0.resize((FRAMES as usize + 4) * 4096, 0);
+    let [places, process, grant] = [offset_of!(Landmark, programs), 16, 32];
     for (at, value) in [(0, PLACES.processes), (8, PLACES.others)] {
         all.0[LANDMARK as usize * 4096 + places + at..][..8].copy_from_slice(&value.to_le_bytes());
     }
-    let (of, a, b) = (PLACES.process, PLACES.part, PLACES.piece);
+    let (of, at) = (PLACES.process, PLACES.grant);
     for (start, fields) in [
-        (process, &[of.list, of.told, of.pieces, of.parts][..]),
-        (part, &[a.list, a.offset, a.bytes, a.kind, a.newest, a.frames]),
-        (piece, &[b.before, b.offset, b.tid, b.sequence, b.tsc]),
+        (process, &[of.list, of.told, of.count, of.grants][..]),
+        (grant, &[at.list, at.offset, at.bytes, at.tid, at.sequence, at.tsc, at.frames]),
     ] {
         for (n, field) in fields.iter().enumerate() {
             all.0[LANDMARK as usize * 4096 + places + start + 4 * n..][..4].copy_from_slice(&field.to_le_bytes());
@@ -300,7 +299,6 @@ fn with_program(late: u64) -> Crashed {
     for (block, thread) in [(0, 21), (2, 22)] {
         all.at(MEMORY + block * BYTES as u64 + offset_of!(Header, pid) as u64, &u32::to_le_bytes(thread));
     }
-    let pieces = [384, 416, 448].map(|at| LISTS + at);
     for (address, value) in [
         (LISTS, PROCESS + 8),
         (PROCESS + 8, LISTS),
@@ -311,24 +309,22 @@ fn with_program(late: u64) -> Crashed {
         (PROCESS + 88, NAMES),
         (NAMES, WORDS),
         (NAMES + 16, two(0, 4096)),
-        (NAMES + 24, KIND_NAMES.into()),
-        (NAMES + 32, pieces[0]),
-        (NAMES + 40, FRAMES),
-        (WORDS, PROCESS + 88),
-        (WORDS + 16, two(4096, 8192)),
-        (WORDS + 24, KIND_WORDS.into()),
-        (WORDS + 32, pieces[2]),
-        (WORDS + 40, FRAMES + 1),
-        (WORDS + 48, FRAMES + 2),
-        (pieces[0] + 8, two(0, 21)),
-        (pieces[0] + 16, 1),
-        (pieces[1] + 8, two(4096, 21)),
-        (pieces[1] + 16, 2),
-        (pieces[1] + 24, 20_000),
-        (pieces[2], pieces[1]),
-        (pieces[2] + 8, two(8192 + 64, 22)),
-        (pieces[2] + 16, 3),
-        (pieces[2] + 24, 40_000),
+        (NAMES + 24, 21),
+        (NAMES + 32, 1),
+        (NAMES + 48, FRAMES),
+        (WORDS, OTHER),
+        (WORDS + 16, two(RUNS_AT.into(), 8192)),
+        (WORDS + 24, 21),
+        (WORDS + 32, 2),
+        (WORDS + 40, 20_000),
+        (WORDS + 48, FRAMES + 1),
+        (WORDS + 56, FRAMES + 2),
+        (OTHER, PROCESS + 88),
+        (OTHER + 16, two(WORDS_AT.into(), 4096)),
+        (OTHER + 24, 22),
+        (OTHER + 32, 3),
+        (OTHER + 40, 40_000),
+        (OTHER + 48, FRAMES + 3),
     ] {
         all.number(address, value);
     }
@@ -338,7 +334,7 @@ fn with_program(late: u64) -> Crashed {
     let mark = |time: u64| word(MARK, 0, 8) | time & 0xffff_ffff;
     (0..517).for_each(|n| put(4096 + 8 * n, mark(20_001 + n as u64)));
     for (n, value) in [mark(40_001), mark(40_002), word(WHOLE_TIME, 1, 0), late, mark(late)].into_iter().enumerate() {
-        put(8192 + 64 + 8 * n, value);
+        put(3 * 4096 + 8 * n, value);
     }
     all
 }
@@ -369,7 +365,7 @@ fn programs(crashed: &Crashed, ranges: &[(u64, u64)]) -> ([usize; 2], Vec<String
 
 #[test]
 fn what_programs_recorded_is_found_up_to_two_ticks_after_the_kernel_s_last_entry() {
-    let all = &[(0, FRAMES + 3)];
+    let all = &[(0, FRAMES + 4)];
     let nothing = Vec::<String>::new();
     for (later, marks) in [(0, 3), (39_999_999, 3), (40_000_001, 2)] {
         assert_eq!(programs(&with_program(LAST + later), all), ([517, marks], nothing.clone()), "{later}");
@@ -390,25 +386,24 @@ fn what_a_program_recorded_ends_at_the_first_page_that_is_not_there() {
             "of what programs recorded themselves, {missing} not in the image; `makedumpfile -d 25` keeps them"
         )]
     };
-    assert_eq!(programs(&crashed, &[(0, FRAMES + 2)]), ([512, 0], said("1 of 3 pages are")));
-    let gap = [(0, FRAMES + 1), (FRAMES + 2, FRAMES + 3)];
-    assert_eq!(programs(&crashed, &gap), ([0, 3], said("1 of 3 pages are")));
-    assert_eq!(programs(&crashed, &[(0, FRAMES)]), ([0, 0], said("3 of 3 pages are")));
+    assert_eq!(programs(&crashed, &[(0, FRAMES + 2)]), ([512, 0], said("2 of 4 pages are")));
+    let gap = [(0, FRAMES + 1), (FRAMES + 2, FRAMES + 4)];
+    assert_eq!(programs(&crashed, &gap), ([0, 3], said("1 of 4 pages are")));
+    assert_eq!(programs(&crashed, &[(0, FRAMES)]), ([0, 0], said("4 of 4 pages are")));
 }
 
 #[test]
 fn lists_that_do_not_return_end_and_have_what_is_in_them_once() {
-    let all = &[(0, FRAMES + 3)];
+    let all = &[(0, FRAMES + 4)];
     let said = "1 list is damaged of what programs recorded themselves: some of that is missing";
-    // The link that leads back, of the processes and of the parts; and a piece that says it was before itself.
+    // The link that leads back, of the processes and of the grants.
     for (link, to, marks) in [
         (PROCESS + 8, PROCESS + 8, [517, 3]),
-        (WORDS, NAMES, [517, 3]),
-        (LISTS + 416, LISTS + 448, [517, 3]),
-        (LISTS + 448, LISTS + 448, [0, 3]),
-        // The same page twice; a part beyond the area.
-        (WORDS + 48, FRAMES + 1, [0, 0]),
-        (WORDS + 16, 4096 | 1 << 60, [0, 0]),
+        (OTHER, NAMES, [517, 3]),
+        (WORDS, NAMES, [517, 0]),
+        // The same page twice; a grant beyond the area.
+        (WORDS + 56, FRAMES + 1, [0, 3]),
+        (WORDS + 16, 4096 | 1 << 60, [0, 3]),
     ] {
         let mut crashed = with_program(LAST);
         crashed.number(link, to);
@@ -421,11 +416,11 @@ fn no_byte_of_the_lists_does_harm() {
     let whole = with_program(LAST);
     let places = LANDMARK as usize * 4096 + offset_of!(Landmark, programs);
     let lists = (scattered((LISTS - MEMORY) / 4096) * 4096 + LISTS % 4096) as usize;
-    for at in (places..places + 80).chain(lists..lists + 480).step_by(one_in(7)) {
+    for at in (places..places + 64).chain(lists..lists + 480).step_by(one_in(7)) {
         for change in [1, 0x80, 0xa5] {
             let mut crashed = Crashed(whole.0.clone());
             crashed.0[at] ^= change;
-            let _ = marks(&crashed.core(&[(0, FRAMES + 3)]));
+            let _ = marks(&crashed.core(&[(0, FRAMES + 4)]));
         }
     }
 }

@@ -11,7 +11,7 @@ use kutrace_format::abi::block::{Header as BlockHeader, BYTES};
 use kutrace_format::abi::command::{
     Blocks, Moment, Tracepoints, Vector, CPU_POSSIBLE, PORTS_ALL, SHIFT, STATE_STOPPED, WRAP,
 };
-use kutrace_format::abi::programs::{Quota, Taken};
+use kutrace_format::abi::programs::{Granted, Quota, Taken};
 use kutrace_format::file::{Header, HEADER_BYTES};
 use kutrace_format::reading::{CounterFile, Reading, NOTHING};
 
@@ -140,6 +140,10 @@ impl Recorder for Memory {
 
     fn left(&self) -> Result<Vec<u8>> {
         Ok(self.left.borrow().clone())
+    }
+
+    fn copy(&self, _: u32, _: &Granted, _: &mut [u8]) -> Result<bool> {
+        unreachable!()
     }
 
     fn program_after(&self, _: u32) -> Result<Option<Attached>> {

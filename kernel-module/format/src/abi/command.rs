@@ -7,7 +7,7 @@
 //! tools leave the section `KCNT` of the file.
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 

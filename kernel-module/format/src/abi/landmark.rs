@@ -15,7 +15,7 @@ use core::mem::offset_of;
 use super::command::{Info, Moment};
 
 /// First bytes of a landmark. The last is the version of its layout.
-pub const MAGIC: [u8; 16] = *b"KUtraceLandmark1";
+pub const MAGIC: [u8; 16] = *b"KUtraceLandmark2";
 
 /// First bytes of the landmark of memory that outlives a reboot.
 pub const RESERVED: [u8; 16] = *b"KUtraceReserved1";
@@ -100,22 +100,19 @@ pub struct Fields {
 }
 
 /// Where what programs record is. A list is doubly linked, and its head is one of its links: two addresses of links, that
-/// of the next first. A process has a list of parts of its area, each whole pages, and a part has a chain of pieces, the
-/// newest first: what one thread has, or had, of it, up to the piece after it or the part's end.
+/// of the next first. A process has a list of what it was granted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Programs {
     /// Address of the head of the list of processes, in the order of their serial numbers; 0 where nothing is known of
-    /// programs: in memory that outlives a reboot, and of modules from before there was this.
+    /// programs, as in memory that outlives a reboot.
     pub processes: u64,
-    /// Address of the [`Program`](super::programs::Program) of those that got no area.
+    /// Address of the [`Program`](super::programs::Program) of those that got nothing.
     pub others: u64,
     /// Where the fields of a process are.
     pub process: Process,
-    /// Where those of a part are.
-    pub part: Part,
-    /// Where those of a piece are.
-    pub piece: Piece,
+    /// Where those of a grant are.
+    pub grant: Grant,
     /// 0.
     pub reserved: u32,
 }
@@ -125,9 +122,8 @@ impl Programs {
     pub const NONE: Programs = Programs {
         processes: 0,
         others: 0,
-        process: Process { list: 0, told: 0, pieces: 0, parts: 0 },
-        part: Part { list: 0, offset: 0, bytes: 0, kind: 0, newest: 0, frames: 0 },
-        piece: Piece { before: 0, offset: 0, tid: 0, sequence: 0, tsc: 0 },
+        process: Process { list: 0, told: 0, count: 0, grants: 0 },
+        grant: Grant { list: 0, offset: 0, bytes: 0, tid: 0, sequence: 0, tsc: 0, frames: 0 },
         reserved: 0,
     };
 }
@@ -140,44 +136,30 @@ pub struct Process {
     pub list: u32,
     /// Its [`Program`](super::programs::Program), of which serial number, process, name and refusals are known.
     pub told: u32,
-    /// Pieces of all its parts: u32.
-    pub pieces: u32,
-    /// The head of the list of its parts.
-    pub parts: u32,
+    /// How many grants it has: u32.
+    pub count: u32,
+    /// The head of the list of these.
+    pub grants: u32,
 }
 
-/// Where the fields of a part are, in bytes from its start.
+/// Where the fields of a grant are, in bytes from its start.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct Grant {
     /// Its link in the list of its process.
     pub list: u32,
-    /// Where it begins in the area: u32.
+    /// Where it begins in the area: u32. That also says whether it has names or words.
     pub offset: u32,
     /// Bytes: u32.
     pub bytes: u32,
-    /// [`KIND_WORDS`](super::programs::KIND_WORDS) or [`KIND_NAMES`](super::programs::KIND_NAMES): u32.
-    pub kind: u32,
-    /// Address of its newest piece, 0 if there is none: u64.
-    pub newest: u32,
-    /// Of each page, its physical address in pages: u64 each.
-    pub frames: u32,
-}
-
-/// Where the fields of a piece are, in bytes from its start.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
-    /// Address of the piece before it in its part, 0 if there is none: u64.
-    pub before: u32,
-    /// Where it begins in the area: u32.
-    pub offset: u32,
     /// The thread: u32.
     pub tid: u32,
     /// Its number among all of the process: u64.
     pub sequence: u32,
     /// TSC when it was granted: u64.
     pub tsc: u32,
+    /// Of each page, its physical address in pages: u64 each.
+    pub frames: u32,
 }
 
 /// Where a CPU was seen last, written again and again where its state does not outlive a reboot.
@@ -217,5 +199,5 @@ pub const SIGHTING: Fields = Fields {
 };
 
 const _: () = assert!(core::mem::size_of::<Landmark>() == PAGE && core::mem::size_of::<Sighting>() == 64);
-// The layout of user/parts.h.
-const _: () = assert!(core::mem::size_of::<Programs>() == 80);
+// The layout of user/area.h.
+const _: () = assert!(core::mem::size_of::<Programs>() == 64);

@@ -2,7 +2,7 @@
 //! What programs record into memory of their own, and how that is granted and collected.
 //!
 //! ```text
-//! area of a process:   | 0 names grant: lost u64, names end|next u64, zero to 64, names ... | grant | grant | ...
+//! area of a process:   | 0 lost u64, names end|next u64, serial u32, zero to 64, names ... | units of a page | runs |
 //! word:                bits 0-31 low TSC | 32-34 kind | 35 open | 36-39 payload words | 40-63 name
 //! name, at 8 * number: 0 bytes of text u16, bit 15 set while it is written | 2 text ...   padded to 8 bytes
 //! text of a name:      name, at most 119 bytes | for each field: 0, type, name
@@ -10,30 +10,27 @@
 //! grant in a file:     0 offset u32  4 bytes u32  8 tid u32  12 kind u32  16 sequence u64  24 tsc u64
 //! ```
 //!
+//! A process maps its area once, and has it until it ends; a child of a fork gets one of its own in that place. While a
+//! trace is recorded, a thread that reads an address of it is granted the unit of that address: a page below [`RUNS_AT`],
+//! else [`RUN_BYTES`]. The first page is that of the process: whoever reads it attaches the process to the trace, and
+//! finds the number of the attachment there. Where nothing is granted, [`NO_ROOM`] or [`LATER`] is read. Pages are zero at
+//! first, and stay until the trace is gone, or they are taken away by what [`TAKEN`] and wrap mode say.
+//!
 //! A thread writes words into a grant from its start to its end; a word is never 0. The first and each word that comes
 //! 2^31 counts or more after the last full time follows a [`FULL_TIME`] with the whole TSC as payload. A word
 //! with payload is written open, then the payload, then closed. What is granted, to which thread and when, is what the
 //! kernel says; everything else is what the program says.
 
-/// Version of all this.
-pub const VERSION: u32 = 2;
-/// The device that any process may open.
+/// The device that any process may open. Mapped shared from 0 on, [`AREA_BYTES`] long, it is the area of the process;
+/// from there on, a page whose first word is 0 while nothing is recorded, else the number of the trace: ENODEV on a kernel
+/// with hooks that the recorder uses, which has a page of its own, and system call 1023.
 pub const DEVICE: &core::ffi::CStr = c"/dev/kutrace_programs";
 
-/// Gives the process its area. `_IOWR(TYPE, 0x40, Attach)`. EAGAIN while nothing is recorded, EPERM to whom may not
-/// mark, ENOSPC where all that programs may have is taken.
-pub const ATTACH: u8 = 0x40;
-/// Grants the calling thread of a process that is attached a part of its area. `_IOWR(TYPE, 0x41, Grant)`. ENOSPC where
-/// none is left, EDQUOT while the process has had what it may insert in a second; both are counted.
-pub const GRANT: u8 = 0x41;
-/// Maps the page whose first word is 0 while nothing is recorded, else the number of the trace. ENOTTY on a kernel with
-/// hooks that the recorder uses: that has a page of its own, and system call 1023. `_IOR(TYPE, 0x42, Page)`.
-pub const PAGE: u8 = 0x42;
 /// On /dev/kutrace: how much programs may have in the trace that the next reset begins. `_IOW(TYPE, 0x43, Quota)`. EBUSY
-/// while another holds the recorder, EINVAL for more than [`AREA_BYTES`] each, E2BIG for more in all than the caller may have.
+/// while another holds the recorder, EINVAL for more than [`QUOTA_MAX`] each, E2BIG for more in all than the caller may have.
 pub const QUOTA: u8 = 0x43;
 /// On /dev/kutrace: tells of the process that attached next after the caller's [`Program::serial`], and last, if there
-/// are any, of those that got no area: process 0 with [`OTHERS`], whose `refused` says how many times that was.
+/// are any, of those that got nothing: process 0 with [`OTHERS`], whose `refused` says how many times that was.
 /// `_IOWR(TYPE, 0x44, Program)`.
 pub const PROGRAM: u8 = 0x44;
 /// On /dev/kutrace: tells of the process that was refused something and comes next after the caller's
@@ -45,63 +42,20 @@ pub const REFUSED: u8 = 0x45;
 /// another holds the recorder.
 pub const TAKEN: u8 = 0x46;
 
+/// On /dev/kutrace: copies bytes of a grant. `_IOW(TYPE, 0x48, Copy)`. ESTALE if it is not there any more.
+pub const COPY: u8 = 0x48;
 /// What system call 1023 is, where the recorder uses no hooks. ENOTTY where it does. `_IOWR(TYPE, 0x47, Call)`.
 pub const CALL: u8 = 0x47;
 
-/// [`Program::serial`] of those that got no area.
+/// [`Program::serial`] of those that got nothing.
 pub const OTHERS: u32 = u32::MAX;
 
-/// The area that a process got.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attach {
-    /// [`VERSION`], from the caller.
-    pub version: u32,
-    /// The number of this attachment, never used twice; the same for every thread that asks.
-    pub serial: u32,
-    /// Where the area is mapped.
-    pub address: u64,
-    /// Bytes of it; only what is granted may be touched.
-    pub bytes: u64,
-}
-
-/// A part of the area.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Grant {
-    /// `KIND_*`, from the caller.
-    pub kind: u32,
-    /// Bytes: from the caller how many at most, a multiple of 4096; then how many they are.
-    pub bytes: u32,
-    /// Where they begin in the area; of a [`KIND_REST`], from the caller, where the next word would go.
-    pub offset: u32,
-    /// Of which attachment, from the caller: ESTALE if it is not the present one.
-    pub serial: u32,
-    /// Its number among all of the process; of a [`KIND_REST`], from the caller, that of the grant whose rest it is.
-    pub sequence: u64,
-}
-
-/// [`Grant::kind`]: words of the thread that asks.
+/// [`Granted::kind`]: words of a thread.
 pub const KIND_WORDS: u32 = 0;
-/// [`Grant::kind`]: names, of all threads of the process.
+/// [`Granted::kind`]: names, of all threads of the process.
 pub const KIND_NAMES: u32 = 1;
 /// In [`Granted::kind`]: of words into which nobody writes any more.
 pub const KIND_DONE: u32 = 1 << 31;
-/// In [`Granted::kind`]: the last of its part, which is what [`TAKEN`] is about.
-pub const KIND_LAST: u32 = 1 << 30;
-/// [`Grant::kind`]: what is left of a grant of words, of a thread that is gone or the caller's own. EBUSY if its thread
-/// is alive, ESTALE if it was granted anew, ENOSPC if less than [`REST_BYTES`] are left; none of these is counted.
-pub const KIND_REST: u32 = 2;
-/// A [`KIND_REST`] begins a multiple of this many bytes after the start of the grant that it is the rest of.
-pub const REST_BYTES: u32 = 32;
-
-/// Where the page is mapped.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Page {
-    /// Its address.
-    pub address: u64,
-}
 
 /// A call of a program: as of [`super::user`], but for the words, which are all here.
 #[repr(C)]
@@ -119,7 +73,7 @@ pub struct Call {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Each process, up to [`AREA_BYTES`].
+    /// Each process, up to [`QUOTA_MAX`].
     pub process: u64,
     /// All together.
     pub all: u64,
@@ -133,21 +87,32 @@ pub struct Program {
     pub serial: u32,
     /// The process, by the number it has for the kernel.
     pub tgid: u32,
-    /// A descriptor, read-only, of the file that the area is, which nobody else can write into or change in size; -1 of
-    /// those that got none.
-    pub fd: i32,
     /// Records of [`Granted`]: from the caller, how many have room; then how many there are.
     pub grants: u32,
+    /// 1 once it has ended: nothing more is written.
+    pub ended: u32,
     /// From the caller, where these are to be written.
     pub address: u64,
     /// How often it was refused a grant.
     pub refused: u64,
     /// Its name when it attached, NUL-padded.
     pub comm: [u8; 16],
-    /// 1 once it has ended: nothing more is written.
-    pub ended: u32,
-    /// 0.
-    pub reserved: u32,
+}
+
+/// What is to be copied.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copy {
+    /// Of which [`Program::serial`].
+    pub serial: u32,
+    /// From where in the area on.
+    pub offset: u32,
+    /// [`Granted::sequence`].
+    pub sequence: u64,
+    /// Where it is to be written.
+    pub address: u64,
+    /// Bytes, no more than the grant has from there on.
+    pub bytes: u64,
 }
 
 /// What was read of a process.
@@ -156,9 +121,9 @@ pub struct Program {
 pub struct Taken {
     /// Its [`Program::serial`].
     pub serial: u32,
-    /// 0.
-    pub reserved: u32,
-    /// [`Granted::sequence`] of a [`KIND_LAST`] that was [`KIND_DONE`], 0 for all that an ended process had.
+    /// [`Granted::offset`].
+    pub offset: u32,
+    /// [`Granted::sequence`] of a grant that was [`KIND_DONE`], 0 for all that an ended process had.
     pub sequence: u64,
 }
 
@@ -187,23 +152,39 @@ pub struct Granted {
     pub bytes: u32,
     /// The thread, by the number it has for the kernel.
     pub tid: u32,
-    /// `KIND_*`, with [`KIND_DONE`] and [`KIND_LAST`] where they apply.
+    /// `KIND_*`, with [`KIND_DONE`] where it applies.
     pub kind: u32,
-    /// Its number among all of the process; a part that is granted anew gets another.
+    /// Its number among all of the process; a unit that is granted anew gets another.
     pub sequence: u64,
     /// TSC when it was granted.
     pub tsc: u64,
 }
 
-/// Addresses that an area takes, and most that a process can be granted.
-pub const AREA_BYTES: u64 = 16 << 20;
-/// Bytes of a page, the unit of grants.
+/// Addresses that an area takes: of each sort of units twice as many as a process can be granted, so that those which
+/// were taken away are used again late.
+pub const AREA_BYTES: u64 = 64 << 20;
+/// Most that a process can be granted.
+pub const QUOTA_MAX: u64 = 16 << 20;
+/// Bytes of a page.
 pub const PAGE_BYTES: u32 = 4096;
+/// Where the units of words begin: below are pages of names.
+pub const WORDS_AT: u32 = 4 << 20;
+/// Where the runs begin: below are units of a page.
+pub const RUNS_AT: u32 = 32 << 20;
+/// Bytes of a run.
+pub const RUN_BYTES: u32 = 64 << 10;
+
+/// Where nothing is granted: nor will be in this trace.
+pub const NO_ROOM: u64 = u64::MAX;
+/// Where nothing is granted: but it may be some time later, at another address.
+pub const LATER: u64 = u64::MAX - 1;
 
 /// Byte offset in an area of the number of words that the program could not record.
 pub const LOST_AT: u32 = 0;
-/// Byte offset of where the next name goes (low half) and where its grant ends (high half).
+/// Byte offset of where the next name goes (low half) and where its page ends (high half).
 pub const NEXT_NAME_AT: u32 = 8;
+/// Byte offset of the number of the attachment, u32, 0 if there is none.
+pub const SERIAL_AT: u32 = 16;
 /// Byte offset of the first name.
 pub const NAMES_AT: u32 = 64;
 /// Most bytes of a name without its fields.
@@ -273,14 +254,10 @@ pub const fn name(word: u64) -> u32 {
     (word >> 40) as u32
 }
 
-/// The number of [`ATTACH`].
-pub const IOCTL_ATTACH: u32 = both(ATTACH, core::mem::size_of::<Attach>());
-/// The number of [`GRANT`].
-pub const IOCTL_GRANT: u32 = both(GRANT, core::mem::size_of::<Grant>());
-/// The number of [`PAGE`].
-pub const IOCTL_PAGE: u32 = super::command::read_number(PAGE, core::mem::size_of::<Page>());
 /// The number of [`CALL`].
 pub const IOCTL_CALL: u32 = both(CALL, core::mem::size_of::<Call>());
+/// The number of [`COPY`].
+pub const IOCTL_COPY: u32 = super::command::write_number(COPY, core::mem::size_of::<Copy>());
 /// The number of [`QUOTA`].
 pub const IOCTL_QUOTA: u32 = super::command::write_number(QUOTA, core::mem::size_of::<Quota>());
 /// The number of [`PROGRAM`].

@@ -3,12 +3,9 @@
 
 use std::hint::black_box;
 use std::io::{self, Read, Write};
-use std::ptr;
 use std::time::Instant;
 
-use kutrace_format::abi::programs::{AREA_BYTES, PAGE_BYTES};
-use rustix::fs::{fallocate, ftruncate, memfd_create, FallocateFlags, MemfdFlags};
-use rustix::mm::{mmap, MapFlags, ProtFlags};
+use kutrace_format::abi::programs::WORDS_AT;
 
 use crate::{sys, trace};
 
@@ -29,20 +26,12 @@ pub fn print(out: &mut impl Write) -> io::Result<()> {
 
 /// Prints the ns that the kernel takes for all that was asked of it there: its calls, and the first touch of three pages.
 pub fn print_calls(out: &mut impl Write) -> io::Result<()> {
-    const BYTES: usize = AREA_BYTES as usize;
     let mut buffer = [0; 2048];
     memory(&mut buffer)?;
     let begin = Instant::now();
-    let streams = sys::map_wiped(256 << 10)?.cast::<u8>();
-    let file = memfd_create("kutrace", MemfdFlags::CLOEXEC)?;
-    ftruncate(&file, AREA_BYTES)?;
-    // SAFETY: the kernel chooses the place, so no mapping of this process is replaced.
-    let area = unsafe { mmap(ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0) }?;
-    for page in [0, u64::from(PAGE_BYTES)] {
-        fallocate(&file, FallocateFlags::KEEP_SIZE, page, PAGE_BYTES.into())?;
-    }
-    black_box((sys::thread(), sys::process()));
-    for page in [streams, area.cast(), area.cast::<u8>().wrapping_add(PAGE_BYTES as usize)] {
+    let streams = sys::map_wiped(4 << 20)?.cast::<u8>();
+    let area = sys::map_area()?.cast::<u8>();
+    for page in [streams, area, area.wrapping_add(WORDS_AT as usize)] {
         // SAFETY: it was mapped above.
         unsafe { page.write_volatile(1) };
     }

@@ -1,95 +1,62 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the recorder is to the library of marks: here a file in memory that is granted part by part, as the module does,
-//! and the page that tells whether anything is traced. All else is the library's own.
+//! What the recorder is to the library of marks: here memory of the program's own, whose oldest units are given up as the
+//! module does in wrap mode, and the page that tells whether anything is traced. All else is the library's own.
 
 #![allow(unsafe_code)]
 
 #[path = "../../../../../kutrace-control/kutrace/src/sys.rs"]
 mod real;
 
-use std::os::fd::OwnedFd;
+use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use kutrace_format::abi::programs::{Attach, Grant, AREA_BYTES, KIND_NAMES, KIND_REST, PAGE_BYTES};
-use rustix::fs::{fallocate, memfd_create, FallocateFlags, MemfdFlags};
-use rustix::io::{Errno, Result};
-use rustix::mm::{mmap, MapFlags, ProtFlags};
+use kutrace_format::abi::programs::{AREA_BYTES, RUNS_AT, RUN_BYTES, SERIAL_AT};
+use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
+use rustix::io::Result;
+use rustix::mm::{madvise, mmap, Advice, MapFlags, ProtFlags};
 
 pub use real::*;
 
 /// The word of the page: the number of the trace, 0 for none.
 pub static TRACE: AtomicU32 = AtomicU32::new(0);
-/// Bytes that were granted.
-pub static GRANTED: AtomicU64 = AtomicU64::new(0);
+/// Where the area is.
+static AREA: AtomicU64 = AtomicU64::new(0);
 
-/// What a process may have, as the module has it from the start.
+/// What a process may have in runs, as the module has it from the start.
 const QUOTA: u64 = 4 << 20;
-
-/// The area of this process. What is granted of it is granted anew once all is, as in wrap mode.
-struct Area {
-    file: OwnedFd,
-    next: u64,
-    sequence: u64,
-}
-
-static AREA: Mutex<Option<Area>> = Mutex::new(None);
-static ADDRESS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 /// The page, without the kernel's.
 pub fn map_page() -> Result<&'static AtomicU32> {
     Ok(&TRACE)
 }
 
-/// Gives the process its area, with a page for names, and the thread a first part.
-pub fn attach(attach: &mut Attach, first: &mut Grant) -> Result<bool> {
-    let mut area = AREA.lock().unwrap_or_else(PoisonError::into_inner);
-    if area.is_none() {
-        let file = memfd_create("kutrace", MemfdFlags::CLOEXEC)?;
-        rustix::fs::ftruncate(&file, AREA_BYTES)?;
-        let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: the kernel chooses the place, so no mapping of this process is replaced.
-        let at = unsafe { mmap(ptr::null_mut(), AREA_BYTES as usize, access, shared, &file, 0) }?;
-        ADDRESS.store(at.cast(), Ordering::Relaxed);
-        let area = area.insert(Area { file, next: 0, sequence: 0 });
-        area.give(PAGE_BYTES, KIND_NAMES)?;
-    }
-    attach.serial = 1;
-    attach.address = ADDRESS.load(Ordering::Relaxed).expose_provenance() as u64;
-    attach.bytes = AREA_BYTES;
-    drop(area);
-    Ok(grant(first).is_ok())
+/// Gives the process its area, attached.
+pub fn map_area() -> Result<*mut c_void> {
+    let file = memfd_create("kutrace", MemfdFlags::CLOEXEC)?;
+    ftruncate(&file, AREA_BYTES)?;
+    let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    // SAFETY: the kernel chooses the place, so no mapping of this process is replaced.
+    let at = unsafe { mmap(ptr::null_mut(), AREA_BYTES as usize, access, shared, &file, 0) }?;
+    AREA.store(at.expose_provenance() as u64, Ordering::Relaxed);
+    Ok(at)
 }
 
-/// Grants a part: after what was granted before, or the oldest again with new pages.
-pub fn grant(grant: &mut Grant) -> Result<()> {
-    let mut area = AREA.lock().unwrap_or_else(PoisonError::into_inner);
-    let area = area.as_mut().ok_or(Errno::STALE)?;
-    if grant.kind == KIND_REST {
-        return Err(Errno::STALE);
+/// Grants a unit: of runs the one that is as far before it as the quota reaches is given up.
+pub fn ask(word: &AtomicU64) -> u64 {
+    let (area, runs) = (AREA.load(Ordering::Relaxed), AREA_BYTES - u64::from(RUNS_AT));
+    let offset = word.as_ptr().expose_provenance() as u64 - area;
+    if offset == u64::from(SERIAL_AT) {
+        word.store(1, Ordering::Relaxed);
+    } else if let Some(run) = offset.checked_sub(RUNS_AT.into()) {
+        let oldest = area + u64::from(RUNS_AT) + (run + runs - QUOTA) % runs;
+        let at = ptr::with_exposed_provenance_mut(oldest as usize);
+        // SAFETY: nobody writes there any more.
+        let given_up = unsafe { madvise(at, RUN_BYTES as usize, Advice::LinuxRemove) };
+        debug_assert!(given_up.is_ok());
+        let at = ptr::with_exposed_provenance_mut((area + offset) as usize);
+        // SAFETY: the advice changes no content.
+        let _ = unsafe { madvise(at, RUN_BYTES as usize, Advice::LinuxPopulateWrite) };
     }
-    (grant.offset, grant.sequence) = area.give(grant.bytes, grant.kind)?;
-    Ok(())
-}
-
-impl Area {
-    /// Where it begins, and its number.
-    fn give(&mut self, bytes: u32, kind: u32) -> Result<(u32, u64)> {
-        let bytes = u64::from(bytes);
-        if self.next + bytes > QUOTA && kind != KIND_NAMES {
-            // Past the names and the threads' first parts.
-            self.next = 1 << 20;
-        }
-        let offset = self.next;
-        if GRANTED.load(Ordering::Relaxed) > QUOTA {
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            fallocate(&self.file, hole, offset, bytes)?;
-        }
-        fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, bytes)?;
-        self.next += bytes;
-        self.sequence += 1;
-        GRANTED.fetch_add(bytes, Ordering::Relaxed);
-        Ok((offset as u32, self.sequence))
-    }
+    word.load(Ordering::Acquire)
 }
