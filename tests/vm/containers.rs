@@ -58,9 +58,9 @@ fn a_program_in_a_sandbox_lives_as_untraced_and_its_marks_are_there() {
                     round off
                 done
                 echo young $(<young)
-                exec {{all[1]}}>&-
-                cat <&${{all[0]}}
-                wait
+                exec 5<&${{all[0]}}
+                eval "exec ${{all[1]}}>&-"
+                cat <&5
                 "#
             ),
         );

@@ -259,8 +259,9 @@ fn a_program_that_began_before_the_module_attaches_and_then_keeps_it() {
                 kutrace_control stop $SHARE/t.raw
                 ! rmmod kutrace 2>said
                 cat said
-                exec {{later[1]}}>&-
-                wait $later_PID || true
+                pid=$later_PID
+                eval "exec ${{later[1]}}>&-"
+                wait $pid || true
                 rmmod kutrace"#
             ),
         );

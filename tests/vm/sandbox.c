@@ -11,6 +11,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,7 @@ int main(int argc, char **argv) {
 
     if (argc > 2)
         return be(argv[1], argv[2]);
+    signal(SIGPIPE, SIG_IGN);
     for (int n = 0; n < 2 * KINDS; n++)
         child[n] = begin(argv[0], kinds[n / 2], whens[n % 2], &to[n], &from[n]);
     while (fgets(line, sizeof line, stdin)) {
