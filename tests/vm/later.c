@@ -2,7 +2,7 @@
 // Marks once for each line that it reads, and prints what the mark answered: a program that outlives traces and
 // modules. Without a module the answer of the system call is not 0, so a 0 there shows that none was made.
 
-#include <kutrace.h>
+#include <kutrace_original.h>
 #include <stdio.h>
 
 int main(void) {

@@ -6,11 +6,12 @@ use std::io::{self, Read, Write};
 use std::ptr;
 use std::time::Instant;
 
+use kutrace::sys;
 use kutrace_format::abi::programs::{AREA_BYTES, PAGE_BYTES};
 use rustix::fs::{fallocate, ftruncate, memfd_create, FallocateFlags, MemfdFlags};
 use rustix::mm::{mmap, MapFlags, ProtFlags};
 
-use crate::{sys, trace};
+use crate::trace;
 
 /// Prints ns and KiB.
 pub fn print(out: &mut impl Write) -> io::Result<()> {
