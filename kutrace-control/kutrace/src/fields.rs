@@ -197,7 +197,7 @@ impl<L: List, V: Value> List for (L, V) {
 impl Typed<()> {
     /// No fields.
     #[inline]
-    pub const fn new() -> Typed<()> {
+    pub const fn none() -> Typed<()> {
         Typed { fields: Fields::new(), types: PhantomData }
     }
 }
@@ -320,9 +320,9 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_read() {
-        let text = "é".repeat(80);
-        let packed = Typed::new().with(&7_u16).with(&-7).with(&0.5_f32).with(&true).with(&Hex(255));
-        let packed = packed.with(&"abc").with(&format_args!("abc{}", "defgh")).with(&text);
+        let (text, line) = ("é".repeat(80), format_args!("abc{}", "defgh"));
+        let packed = Typed::none().with(&7_u16).with(&-7).with(&0.5_f32).with(&true).with(&Hex(255));
+        let packed = packed.with(&"abc").with(&line).with(&text);
         let bytes: Vec<u8> = packed.fields.words().iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut room = [0; TEXT_MAX];
         let (name, mut list) = fields(kinds(&packed).before(b"n\0a\0b\0c\0d.d\0e\0f\0g\0h", &mut room), &bytes);

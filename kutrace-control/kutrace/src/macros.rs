@@ -51,7 +51,7 @@ macro_rules! counter {
 macro_rules! async_span {
     ($name:expr, $id:expr $(,)?) => {{
         static SITE: $crate::Site = $crate::Site::new($name);
-        if $crate::is_on() { SITE.async_span($id, &$crate::Typed::new()) } else { SITE.no_async_span() }
+        if $crate::is_on() { SITE.async_span($id, &$crate::Typed::none()) } else { SITE.no_async_span() }
     }};
     ($name:expr, $id:expr, $($fields:tt)+) => {{
         static SITE: $crate::Site = $crate::Site::new($crate::field_names!($name, $($fields)+));
@@ -91,6 +91,6 @@ macro_rules! field_names {
 #[macro_export]
 macro_rules! field_values {
     ($($($text:literal)? $($first:ident $(. $more:ident)*)? = $value:expr),+ $(,)?) => {
-        $crate::Typed::new()$(.with(&$value))+
+        $crate::Typed::none()$(.with(&$value))+
     };
 }
