@@ -205,7 +205,7 @@ static int kutrace_mmap(struct file *file, struct vm_area_struct *vma)
 		return ret;
 	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
 		return -EACCES;
-	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE | VM_MAYEXEC);
+	kutrace_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE | VM_MAYEXEC);
 	mutex_lock(&kutrace_mapping_lock);
 	pool = kutrace_pool(&bytes);
 	ret = kutrace_map(vma, pool, bytes);

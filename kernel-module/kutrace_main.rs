@@ -24,6 +24,8 @@ mod claim;
 mod call;
 #[path = "recorder/src/lane.rs"]
 mod lane;
+#[path = "recorder/src/owners.rs"]
+mod owners;
 #[path = "recorder/src/budget.rs"]
 mod budget;
 mod this_cpu;

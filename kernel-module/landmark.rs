@@ -17,7 +17,8 @@ use crate::abi::landmark::{Landmark, Programs, Sighting, MAGIC, RESERVED, SIGHTI
 use crate::on_each_cpu::for_each_cpu;
 use crate::per_cpu::PerCpu;
 use crate::reserved::{self, Range};
-use crate::{arch, clock, ffi, per_cpu, pool};
+use crate::pool::pool;
+use crate::{arch, clock, ffi, per_cpu};
 
 struct Page(UnsafeCell<Landmark>);
 
@@ -33,7 +34,7 @@ static PAGE: Page = Page(UnsafeCell::new(unsafe { mem::zeroed() }));
 /// The control lock is held, or there is no device.
 pub unsafe fn put(info: Info) {
     let page = PAGE.0.get();
-    let (blocks, blocks_taken) = pool::place();
+    let (blocks, blocks_taken) = pool().owners.addresses();
     // SAFETY: the page is in the module's data, and as the caller says nobody else has a reference to these fields. What
     // is told a field's place writes it.
     unsafe {
@@ -63,7 +64,7 @@ unsafe fn put_reserved(range: Range) {
         // Nothing is there to be found while it changes.
         ptr::write_volatile(&raw mut (*page).magic, [0; 16]);
         fence(Ordering::SeqCst);
-        if !range.has(pool::place().0) {
+        if range_of_pool().is_none() {
             return;
         }
         ptr::copy_nonoverlapping(&raw const (*own).machine, &raw mut (*page).machine, 1);
@@ -83,6 +84,11 @@ unsafe fn put_reserved(range: Range) {
     }
 }
 
+/// The memory that outlives a reboot, if the pool is there.
+fn range_of_pool() -> Option<Range> {
+    reserved::range().filter(|range| range.has(pool().owners.addresses().0))
+}
+
 /// Times that a CPU in a claim is looked at again: it leaves the claim soon, unless an interrupt has come.
 const LOOKS: u32 = 100;
 
@@ -94,7 +100,7 @@ const LOOKS: u32 = 100;
 /// Nobody else does: the control lock is held while no trace runs, or this is the one that is called while one does, or
 /// the CPU that panics.
 pub unsafe fn sight(moment: Moment) {
-    let Some(range) = reserved::range().filter(|range| range.has(pool::place().0)) else { return };
+    let Some(range) = range_of_pool() else { return };
     // SAFETY: `for_each_cpu` gives the address of a CPU's state, of which `gone_at_start` is written while no trace runs;
     // the range has a place for each CPU, where nobody else writes, as the caller says.
     for_each_cpu(|cpu, state| unsafe {
@@ -123,7 +129,7 @@ pub unsafe fn sight(moment: Moment) {
     });
     // SAFETY: both are in the range, and nobody else writes them, as the caller says.
     unsafe {
-        ptr::write_volatile(range.blocks_taken(), pool::taken());
+        ptr::write_volatile(range.blocks_taken(), pool().owners.taken());
         ptr::write_volatile(&raw mut (*range.landmark()).sighted, moment);
     }
 }
@@ -143,7 +149,7 @@ unsafe extern "C" fn kutrace_sight_cpus() {
 /// # Safety
 /// The control lock is held, or there is no device; and [`unwatch`] comes before anything else that sights them.
 pub unsafe fn watch() -> Result {
-    if !reserved::range().is_some_and(|range| range.has(pool::place().0)) {
+    if range_of_pool().is_none() {
         return Ok(());
     }
     // SAFETY: as the caller says; a command may sleep.

@@ -1,60 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Blocks in memory: one pool that all CPUs share.
+//! Blocks in memory: one pool that all CPUs share. Who has which of them, [`crate::owners`] knows.
 //!
-//! Invariants: a block belongs to one CPU from the exchange that takes it until it is given back; only that CPU writes
-//! into it, and until it is free again nobody; but how far a block is filled the holder of the control lock may write
-//! into its header at any time, `for_now`, which nobody trusts who knows better. A free block of a stream has no magic number. The pool's memory stays
+//! Invariants: only the CPU that has a block writes into it, and from the moment that it is given back until it is free
+//! again nobody; but how far a block is filled the holder of the control lock may write into its header at any time,
+//! `for_now`, which nobody trusts who knows better. A free block of a stream has no magic number. The pool's memory stays
 //! until a reset to another size, or until the module is unloaded, after every hook is off.
 
 use core::ffi::c_void;
 use core::mem::size_of;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+#[cfg(kutrace_count)]
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use kernel::prelude::*;
 
 use crate::abi::block::{self, COUNTED_WORDS, COUNTERS_AT};
 use crate::abi::command::{BLOCKS_MAX, IPC, LLC, STREAM, WRAP};
 use crate::lane::Block;
+use crate::owners::{Owner, Owners, Reuse};
 use crate::{ffi, reserved};
 
-/// Block states, in the order in which a block of a stream passes through them; others go from taken to free.
-const FREE: u32 = 0;
-const TAKEN: u32 = 1;
-/// Given back by its CPU, and not handed over yet.
-const FULL: u32 = 2;
-/// Handed to the reader.
-const READ: u32 = 3;
-
-/// What the recorder knows about a block in addition to its header.
-struct BlockState {
-    state: AtomicU32,
-    /// Of a stream's free block: one more than the place of the next free one, 0 for none.
-    next_free: AtomicU32,
-    /// Address of the block that follows on the same CPU.
-    following: AtomicU64,
-}
-
-/// All blocks. A reset and a resize change it through the same shared reference that hooks and the device have; they
-/// come while no hook that records runs, and every number that they change is loaded and stored as a whole.
+/// All blocks. A reset and a resize change it through the same shared reference that hooks and the device have.
 pub struct Pool {
-    /// What was allocated.
+    /// What was allocated; its first multiple of a block's size is the first block.
     memory: AtomicPtr<u8>,
-    /// The first block: the first multiple of a block's size in `memory`.
-    first: AtomicU64,
-    states: AtomicPtr<BlockState>,
-    blocks: AtomicU64,
+    /// Whose they are.
+    pub owners: Owners,
     /// Whether blocks have counter bytes.
     counting: AtomicBool,
-    /// Whether blocks are used again.
-    reuse: AtomicBool,
-    /// Whether they are read before that.
-    stream: AtomicBool,
-    /// Of a stream one more than the place of the first free block, 0 for none; in the upper half how often that changed, so
-    /// that who was interrupted while he took a block does not take it for the one it was.
-    free: AtomicU64,
     open: AtomicBool,
-    taken: AtomicU64,
     /// Events in blocks that were taken anew.
     #[cfg(kutrace_count)]
     overwritten: AtomicU64,
@@ -62,15 +37,9 @@ pub struct Pool {
 
 static POOL: Pool = Pool {
     memory: AtomicPtr::new(ptr::null_mut()),
-    first: AtomicU64::new(0),
-    states: AtomicPtr::new(ptr::null_mut()),
-    blocks: AtomicU64::new(0),
+    owners: Owners::none(),
     counting: AtomicBool::new(false),
-    reuse: AtomicBool::new(false),
-    stream: AtomicBool::new(false),
-    free: AtomicU64::new(0),
     open: AtomicBool::new(false),
-    taken: AtomicU64::new(0),
     #[cfg(kutrace_count)]
     overwritten: AtomicU64::new(0),
 };
@@ -88,46 +57,7 @@ impl Pool {
 
     /// Takes a free block, in stop mode each only once.
     pub fn take(&self) -> Option<Block> {
-        if self.is_stream() {
-            return self.take_first();
-        }
-        let (blocks, reuse) = (self.blocks(), self.reuse.load(Ordering::Relaxed));
-        let exhausted = |taken| !reuse && taken >= blocks;
-        // Where blocks are used again, those are passed over that a CPU still has: a few for each.
-        for _ in 0..blocks {
-            // Looked at before it is counted, so that a full pool does not count on for ever.
-            if exhausted(self.taken.load(Ordering::Relaxed)) {
-                return None;
-            }
-            let number = self.taken.fetch_add(1, Ordering::Relaxed);
-            if exhausted(number) {
-                return None;
-            }
-            let block = self.block(number.checked_rem(blocks)?);
-            let state = &self.state(block).state;
-            if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Some(block);
-            }
-        }
-        None
-    }
-
-    /// Takes the first free block of a stream: most are full, and it must not look for the few that are not.
-    fn take_first(&self) -> Option<Block> {
-        let mut free = self.free.load(Ordering::Acquire);
-        loop {
-            let block = self.block((free as u32).checked_sub(1)?.into());
-            let state = self.state(block);
-            let rest = changed(free) | u64::from(state.next_free.load(Ordering::Relaxed));
-            match self.free.compare_exchange(free, rest, Ordering::Acquire, Ordering::Acquire) {
-                Ok(_) => {
-                    state.state.store(TAKEN, Ordering::Relaxed);
-                    self.taken.fetch_add(1, Ordering::Relaxed);
-                    return Some(block);
-                }
-                Err(other) => free = other,
-            }
-        }
+        self.owners.take(|| ())
     }
 
     /// Gives a block back. Of a stream it is full, unless it never came to be part of the trace.
@@ -135,57 +65,23 @@ impl Pool {
     /// # Safety
     /// It is one of the pool's, and no CPU uses it any more.
     pub unsafe fn give(&self, block: Block) {
-        // SAFETY: the header is in the pool, and nobody writes into it.
-        if self.is_stream() && unsafe { ptr::read_volatile(&raw const (*block.header()).magic) } == block::MAGIC {
-            self.state(block).state.store(FULL, Ordering::Release);
-        } else {
-            self.set_free(block);
-        }
-    }
-
-    fn set_free(&self, block: Block) {
-        let state = self.state(block);
-        state.state.store(FREE, Ordering::Release);
-        if !self.is_stream() {
-            return;
-        }
-        let mut free = self.free.load(Ordering::Relaxed);
-        loop {
-            state.next_free.store(free as u32, Ordering::Relaxed);
-            let all = changed(free) | (self.place(block) as u64 + 1);
-            match self.free.compare_exchange(free, all, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(other) => free = other,
+        // SAFETY: as the caller says, so its header is in the pool, and nobody writes into it.
+        unsafe {
+            match self.owners.is_stream() && ptr::read_volatile(&raw const (*block.header()).magic) == block::MAGIC {
+                true => self.owners.fill(block),
+                false => self.owners.free(block, || ()),
             }
         }
     }
 
-    fn is_stream(&self) -> bool {
-        self.stream.load(Ordering::Relaxed)
-    }
-
-    /// The full blocks, each of which the caller has from then on.
-    pub fn full(&self) -> impl Iterator<Item = u32> + '_ {
-        let hand_over = |block| {
-            let state = &self.state(block).state;
-            state.compare_exchange(FULL, READ, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        };
-        (0..self.blocks()).filter(move |&index| hand_over(self.block(index))).map(|index| index as u32)
-    }
-
     /// Makes a block free that was handed over; false for any other.
-    pub fn take_back(&self, index: u32) -> bool {
-        if u64::from(index) >= self.blocks() {
-            return false;
-        }
-        let block = self.block(index.into());
-        if self.state(block).state.compare_exchange(READ, TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            return false;
-        }
+    pub fn take_back(&self, place: u32) -> bool {
+        let Some(block) = self.owners.take_back(place) else { return false };
         // What is left in the pool at the end is what was not read.
-        // SAFETY: the header is in the pool, and the exchange has made the block the caller's.
+        // SAFETY: the header is in the pool, and the block is the caller's.
         unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, 0) };
-        self.set_free(block);
+        // SAFETY: the block is the caller's, who is done with it.
+        unsafe { self.owners.free(block, || ()) };
         true
     }
 
@@ -200,47 +96,6 @@ impl Pool {
         }
     }
 
-    /// Remembers which block follows on the same CPU.
-    ///
-    /// # Safety
-    /// `block` is one of the pool's.
-    pub unsafe fn set_following(&self, block: Block, following: Block) {
-        self.state(block).following.store(following.address(), Ordering::Relaxed);
-    }
-
-    /// The block that follows on the same CPU.
-    ///
-    /// # Safety
-    /// `block` is one of the pool's, and another follows it.
-    pub unsafe fn following(&self, block: Block) -> Block {
-        // SAFETY: only addresses of blocks are stored there.
-        unsafe { Block::new(self.state(block).following.load(Ordering::Relaxed)) }
-    }
-
-    fn blocks(&self) -> u64 {
-        self.blocks.load(Ordering::Relaxed)
-    }
-
-    /// Block number `index`, below [`Pool::blocks`].
-    fn block(&self, index: u64) -> Block {
-        // SAFETY: the pool's memory has that many blocks, so this is one of them.
-        unsafe { Block::new(self.first.load(Ordering::Relaxed) + index * block::BYTES as u64) }
-    }
-
-    /// What is known of one of the pool's blocks. INVARIANT: every [`Block`] but NO_BLOCK is one of them.
-    fn state(&self, block: Block) -> &BlockState {
-        // SAFETY: there are as many states as blocks, and they go only in a resize, when no hook runs that has a block.
-        unsafe { &*self.states.load(Ordering::Relaxed).add(self.place(block)) }
-    }
-
-    fn place(&self, block: Block) -> usize {
-        (block.address() - self.first.load(Ordering::Relaxed)) as usize / block::BYTES
-    }
-
-    fn every_block(&self) -> impl Iterator<Item = Block> + '_ {
-        (0..self.blocks()).map(|index| self.block(index))
-    }
-
     /// Counts the events of a block that is about to be written anew.
     ///
     /// # Safety
@@ -253,11 +108,6 @@ impl Pool {
     }
 }
 
-/// The upper half of [`Pool::free`] after a change.
-fn changed(free: u64) -> u64 {
-    (free >> 32).wrapping_add(1) << 32
-}
-
 /// Makes the pool one of `blocks` blocks, all zero, or of the size the module was loaded with if that is 0. If there is
 /// no memory for it, the caller may not have as much (E2BIG), or it has that size, it stays as it is.
 ///
@@ -265,7 +115,7 @@ fn changed(free: u64) -> u64 {
 /// No hook that records runs, and none will before a reset.
 pub unsafe fn resize(blocks: u32) -> Result {
     let blocks = if blocks == 0 { loaded() } else { blocks as usize }.min(BLOCKS_MAX as usize);
-    if blocks as u64 == pool().blocks() {
+    if blocks as u64 == pool().owners.blocks() {
         return Ok(());
     }
     // SAFETY: a command is a task's.
@@ -274,16 +124,16 @@ pub unsafe fn resize(blocks: u32) -> Result {
     }
     let memory = memory_for(blocks);
     // SAFETY: a command may sleep; null is handled below.
-    let states = unsafe { ffi::kutrace_shim_alloc(blocks * size_of::<BlockState>()) };
-    if memory.is_null() || states.is_null() {
-        for memory in [memory, states] {
+    let owners = unsafe { ffi::kutrace_shim_alloc(blocks * size_of::<Owner>()) };
+    if memory.is_null() || owners.is_null() {
+        for memory in [memory, owners] {
             // SAFETY: null, or from above and used by nobody.
             unsafe { give_memory(memory) };
         }
         return Err(ENOMEM);
     }
     // SAFETY: both are from above, of these sizes, and the rest is as the caller says.
-    unsafe { put(memory, states, blocks as u64) };
+    unsafe { put(memory, owners, blocks as u64) };
     Ok(())
 }
 
@@ -308,7 +158,7 @@ fn memory_for(blocks: usize) -> *mut c_void {
     }
 }
 
-/// Gives memory back that was had for blocks or states. What outlives a reboot stays.
+/// Gives memory back that was had for blocks or owners. What outlives a reboot stays.
 ///
 /// # Safety
 /// It is null, or was had for that, and nobody uses it.
@@ -321,7 +171,7 @@ unsafe fn give_memory(memory: *mut c_void) {
 
 /// Whether the pool is larger than the module was loaded with.
 pub fn is_enlarged() -> bool {
-    pool().blocks() > loaded() as u64
+    pool().owners.blocks() > loaded() as u64
 }
 
 /// Frees the pool.
@@ -337,19 +187,19 @@ pub unsafe fn free() {
 /// reboot shows whatever comes into it.
 ///
 /// # Safety
-/// Both are null and `blocks` is 0, or the memory is from [`memory_for`] this many blocks, and the states from
+/// Both are null and `blocks` is 0, or the memory is from [`memory_for`] this many blocks, and the owners from
 /// kutrace_shim_alloc, as many. Nobody uses a block of the pool.
-unsafe fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
+unsafe fn put(memory: *mut c_void, owners: *mut c_void, blocks: u64) {
     let pool = pool();
     // SAFETY: a command may sleep, and gives the lock back below.
     unsafe { ffi::kutrace_shim_lock_mapping() };
     let old_memory = pool.memory.swap(memory.cast(), Ordering::Relaxed).cast();
-    let old_states = pool.states.swap(states.cast(), Ordering::Relaxed).cast();
-    pool.first.store((memory as u64).next_multiple_of(block::BYTES as u64), Ordering::Relaxed);
-    pool.blocks.store(blocks, Ordering::Relaxed);
+    let first = (memory as u64).next_multiple_of(block::BYTES as u64);
+    // SAFETY: there are as many of both, as the caller says.
+    let old_owners = unsafe { pool.owners.put(owners.cast(), first, blocks) }.cast();
     // SAFETY: locked above.
     unsafe { ffi::kutrace_shim_unlock_mapping() };
-    for memory in [old_memory, old_states] {
+    for memory in [old_memory, old_owners] {
         // SAFETY: null, or had for this, and the pool's no more: nobody uses a block, and who maps it holds its pages.
         unsafe { give_memory(memory) };
     }
@@ -361,20 +211,21 @@ unsafe fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
 /// No hook that records runs, and every CPU's state is reset next.
 pub unsafe fn reset(flags: u32) {
     let pool = pool();
-    pool.reuse.store(flags & (WRAP | STREAM) != 0, Ordering::Relaxed);
-    pool.stream.store(flags & STREAM != 0, Ordering::Relaxed);
-    pool.free.store(0, Ordering::Relaxed);
     pool.counting.store(flags & (IPC | LLC) != 0, Ordering::Relaxed);
     pool.open.store(false, Ordering::Relaxed);
-    pool.taken.store(0, Ordering::Relaxed);
     #[cfg(kutrace_count)]
     pool.overwritten.store(0, Ordering::Relaxed);
-    for block in pool.every_block() {
+    for block in pool.owners.every_block() {
         // SAFETY: the header is in the pool, and no hook runs, so no CPU writes into it.
         unsafe { ptr::write_bytes(block.header(), 0, 1) };
-        // SAFETY: it is one of the pool's; no hook runs and every CPU forgets its own next, so nobody uses it any more.
-        unsafe { pool.give(block) };
     }
+    let reuse = match (flags & STREAM != 0, flags & WRAP != 0) {
+        (true, _) => Reuse::Read,
+        (false, true) => Reuse::AtOnce,
+        (false, false) => Reuse::Never,
+    };
+    // SAFETY: no hook runs and every CPU forgets its own blocks next, so nobody uses one any more.
+    unsafe { pool.owners.reset(reuse) };
 }
 
 /// Lets the CPUs record: from here on, each from its next event.
@@ -389,18 +240,8 @@ pub fn close() {
 
 /// Blocks in the pool, and blocks taken since the reset.
 pub fn usage() -> (u32, u32) {
-    let pool = pool();
-    (pool.blocks() as u32, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
-}
-
-/// Blocks taken since the reset.
-pub fn taken() -> u64 {
-    pool().taken.load(Ordering::Relaxed)
-}
-
-/// Where, in an image of the memory, the first block is found, and the count of blocks taken.
-pub fn place() -> (u64, u64) {
-    (pool().first.load(Ordering::Relaxed), pool().taken.as_ptr() as u64)
+    let owners = &pool().owners;
+    (owners.blocks() as u32, owners.taken().min(u32::MAX as u64) as u32)
 }
 
 /// Events in the blocks, and in those that were taken anew since the reset.
@@ -411,14 +252,14 @@ pub fn place() -> (u64, u64) {
 pub unsafe fn events() -> (u64, u64) {
     let pool = pool();
     // SAFETY: as the caller says, so nobody writes into a header.
-    let recorded = pool.every_block().map(|block| u64::from(unsafe { (*block.header()).events })).sum();
+    let recorded = pool.owners.every_block().map(|block| u64::from(unsafe { (*block.header()).events })).sum();
     (recorded, pool.overwritten.load(Ordering::Relaxed))
 }
 
 /// The blocks, and how many bytes they are; for mmap, under its lock.
 #[no_mangle]
 pub extern "C" fn kutrace_pool(bytes: &mut u64) -> *mut c_void {
-    let pool = pool();
-    *bytes = pool.blocks() * block::BYTES as u64;
-    pool.first.load(Ordering::Relaxed) as *mut c_void
+    let owners = &pool().owners;
+    *bytes = owners.blocks() * block::BYTES as u64;
+    owners.addresses().0 as *mut c_void
 }

@@ -17,13 +17,16 @@ struct perf_event;
 struct pid;
 struct task_struct;
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
-				vm_flags_t clear)
+/* Of an area that nobody else knows yet. */
+static inline void kutrace_vm_flags(struct vm_area_struct *vma, vm_flags_t set,
+				    vm_flags_t clear)
 {
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
-}
+#else
+	vm_flags_mod(vma, set, clear);
 #endif
+}
 
 /* Room for PerCpu of per_cpu.rs, which asserts the size. */
 #define KUTRACE_CPU_BYTES 4096

@@ -17,7 +17,7 @@ use kernel::prelude::*;
 pub fn hand_over() -> Blocks {
     let mut blocks = Blocks::default();
     // A place is looked for first: what `full` returns is handed over.
-    for (place, index) in blocks.index.iter_mut().zip(pool().full()) {
+    for (place, index) in blocks.index.iter_mut().zip(pool().owners.full()) {
         *place = index;
         blocks.count += 1;
     }

@@ -382,12 +382,12 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     unsafe fn set_following(&self, block: Block, following: Block) {
         // SAFETY: as the caller says.
-        unsafe { pool().set_following(block, following) }
+        unsafe { pool().owners.set_following(block, following) }
     }
 
     unsafe fn following(&self, block: Block) -> Block {
         // SAFETY: as the caller says.
-        unsafe { pool().following(block) }
+        unsafe { pool().owners.following(block) }
     }
 
     fn take_spare(&self) -> Option<Block> {

@@ -10,21 +10,21 @@ import kutrace
 FILES = ["/etc/services", "/etc/protocols", "/etc/mime.types"]
 
 
-@kutrace.part("count")
+@kutrace.span("count")
 def count(text):
     return len(collections.Counter(word.lower() for word in text.split()))
 
 
 def work(files):
     for path in files:
-        with kutrace.part("file", path=path):
-            with kutrace.part("read"), open(path, "rb") as file:
+        with kutrace.span("file", path=path):
+            with kutrace.span("read"), open(path, "rb") as file:
                 text = file.read()
             words = count(text)
             # Without the interpreter's lock.
-            with kutrace.part("pack", size=len(text)):
+            with kutrace.span("pack", size=len(text)):
                 packed = zlib.compress(text, 9)
-            kutrace.event("done", words=words, packed=len(packed))
+            kutrace.mark("done", words=words, packed=len(packed))
 
 
 threads = [threading.Thread(target=work, args=[files]) for files in (FILES, FILES[::-1])]

@@ -288,18 +288,16 @@ void *kutrace_first_page(struct kutrace_grant *grant)
 }
 
 /*
- * A page that nobody reads, which belongs to the process alone, and is not
- * charged to anybody: there is one where there is any memory. It is mapped at
- * one address at a time, so that what was refused once can be asked for again.
+ * A page that nobody reads, which belongs to the process alone, and is charged
+ * to it however much it has: there is one where there is any memory. It is
+ * mapped at one address at a time, so that what was refused once can be asked
+ * for again.
  */
 int kutrace_map_junk(struct kutrace_process *process, struct vm_area_struct *vma,
 		     u32 offset, u64 word)
 {
 	if (!process->junk)
-		process->junk = alloc_page(GFP_KERNEL | __GFP_ZERO |
-					   __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
-	if (!process->junk)
-		return -ENOMEM;
+		process->junk = alloc_page(KUTRACE_GFP | __GFP_NOFAIL);
 	if (process->junk_at != offset)
 		kutrace_unmap_junk(process);
 	process->junk_at = offset;

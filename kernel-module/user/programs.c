@@ -373,7 +373,7 @@ static int kutrace_area_map(struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
-	vm_flags_mod(vma, VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_WIPEONFORK,
+	kutrace_vm_flags(vma, VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_WIPEONFORK,
 		     VM_MAYEXEC);
 	mutex_lock(&kutrace_programs_lock);
 	vma->vm_pgoff = ++kutrace_areas * (KUTRACE_AREA_BYTES / PAGE_SIZE);

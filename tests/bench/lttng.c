@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// Times an event of LTTng-UST as tests/bench/src/bin/marks does a mark, and prints the same: for each way its name, ns and
+// Times an event of LTTng-UST as tests/bench/marks does a mark, and prints the same: for each way its name, ns and
 // multiple of rdtsc back to back, then both with a wait after each call. A session that records kutrace_bench:mark and
 // kutrace_bench:value runs already, or nothing is printed.
 

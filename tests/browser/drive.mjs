@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One scenario on one page: `node drive.mjs SCENARIO PAGE EXPECTED`; prints JSON, or fails with what was wrong.
+// Scenarios on pages, in one browser: each line of the input asks for one, `{"scenario":...,"file":...,"expected":...}`,
+// and a line of the output answers it, `{"answer":...}`, or `{"error":...}` with what was wrong.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 // A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
@@ -489,43 +490,52 @@ const scenarios = {
   },
 };
 
-const [scenario, file, expected] = process.argv.slice(2);
-const profile = mkdtempSync(join(tmpdir(), "kutrace-browser-"));
-const context = await chromium.launchPersistentContext(profile, {
-  executablePath: process.env.CHROMIUM, args: FLAGS, viewport: { width: 1600, height: 900 },
-});
+/** Runs a scenario on a page, in a context that knows nothing of those before. */
+async function run(browser, { scenario, file, expected }) {
+  faults.length = 0;
+  const context = await browser.newContext({ viewport: { width: 1600, height: 900 } });
+  try {
+    const page = Object.assign(await context.newPage(), { launched: { chromium, flags: FLAGS } });
+    const url = pathToFileURL(resolve(file)).href;
+    const { folder } = expected;
+    /** The page itself, those that the scenario opens, and what the page has made itself: its workers. */
+    const allowed = (asked) => asked.split("#")[0] === url || asked.startsWith("blob:null/") || (folder && asked.startsWith(pathToFileURL(folder).href));
+    page.on("console", (m) => faults.push(`console: ${m.text()}`));
+    page.on("pageerror", (e) => faults.push(`error: ${e.stack}`));
+    page.on("request", (r) => !allowed(r.url()) && faults.push(`request: ${r.url()}`));
+    page.on("dialog", (d) => faults.push(`dialog: ${d.message()}`) && d.dismiss());
+    await page.addInitScript(() => {
+      window.__violations = [];
+      // When the first full picture is on the screen: in the frame after the one it was drawn for.
+      document.addEventListener("DOMContentLoaded", () => __ku.whenReady.then(() => requestAnimationFrame(() => {
+        const frame = new MessageChannel();
+        frame.port1.onmessage = () => (window.__painted = performance.now());
+        frame.port2.postMessage(0);
+      })));
+      document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
+    });
+    if (expected.older) await page.addInitScript(() => {
+      delete Uint8Array.fromBase64;
+      delete window.Worker;
+    });
+    // As a bookmark opens it: what is shown to somebody who opens a page for the first time has a scenario of its own.
+    await page.goto(expected.first ? url : `${url}#open=CPU,NET`);
+    await page.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
+    const answer = await scenarios[scenario](page, expected);
+    faults.push(...(await ask(page, () => window.__violations.map((v) => `violation: ${v}`))));
+    assert.deepEqual(faults, []);
+    return answer;
+  } finally {
+    await context.close();
+  }
+}
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
 try {
-  const page = Object.assign(await context.newPage(), { launched: { chromium, flags: FLAGS } });
-  const url = pathToFileURL(resolve(file)).href;
-  const { folder } = JSON.parse(expected);
-  /** The page itself, those that the scenario opens, and what the page has made itself: its workers. */
-  const allowed = (asked) => asked.split("#")[0] === url || asked.startsWith("blob:null/") || (folder && asked.startsWith(pathToFileURL(folder).href));
-  page.on("console", (m) => faults.push(`console: ${m.text()}`));
-  page.on("pageerror", (e) => faults.push(`error: ${e.stack}`));
-  page.on("request", (r) => !allowed(r.url()) && faults.push(`request: ${r.url()}`));
-  page.on("dialog", (d) => faults.push(`dialog: ${d.message()}`) && d.dismiss());
-  await page.addInitScript(() => {
-    window.__violations = [];
-    // When the first full picture is on the screen: in the frame after the one it was drawn for.
-    document.addEventListener("DOMContentLoaded", () => __ku.whenReady.then(() => requestAnimationFrame(() => {
-      const frame = new MessageChannel();
-      frame.port1.onmessage = () => (window.__painted = performance.now());
-      frame.port2.postMessage(0);
-    })));
-    document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
-  });
-  if (JSON.parse(expected).older) await page.addInitScript(() => {
-    delete Uint8Array.fromBase64;
-    delete window.Worker;
-  });
-  // As a bookmark opens it: what is shown to somebody who opens a page for the first time has a scenario of its own.
-  await page.goto(JSON.parse(expected).first ? url : `${url}#open=CPU,NET`);
-  await page.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
-  const answer = await scenarios[scenario](page, JSON.parse(expected));
-  faults.push(...(await ask(page, () => window.__violations.map((v) => `violation: ${v}`))));
-  assert.deepEqual(faults, []);
-  console.log(JSON.stringify(answer));
+  for await (const line of createInterface({ input: process.stdin })) {
+    const done = await run(browser, JSON.parse(line)).then((answer) => ({ answer }), (error) => ({ error: `${error.stack}` }));
+    console.log(JSON.stringify(done));
+  }
 } finally {
-  await context.close();
-  rmSync(profile, { recursive: true, force: true });
+  await browser.close();
 }

@@ -24,7 +24,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <kutrace.h>
+#include <kutrace_original.h>
 #include <linux/filter.h>
 #include <linux/perf_event.h>
 #include <netinet/in.h>

@@ -4,9 +4,10 @@
 use kutrace_format::abi;
 
 use advance::ffi;
-use kutrace_recorder::{budget as module_budget, call, claim, entry, lane};
+use kutrace_recorder::{budget as module_budget, call, claim, entry, lane, owners};
 
 mod recorder;
+mod owners_of_blocks;
 mod advance;
 mod budget;
 mod word;

@@ -70,15 +70,18 @@ grep -q '^module  *wrong  *not loaded' "$root.check"
 cp "$(dirname "$0")/../../samples/disk.trace" "$root/tmp"
 inside sh -ec 'cd /tmp; rawtoevent disk.trace | eventtospan | spantohtml >t.html; htmltospan t.html | spantoprof >p.json; kutrace_control why disk.trace --call write --top 3'
 
-# Programs with marks, each way: shared, static, as for the original's library, and from Python.
+# Programs with marks, each way: shared, static, in C++, from Python, and as for the original's library.
 cp "$(dirname "$0")/../vm/original.cc" "$root/tmp"
 inside sh -ec 'cd /tmp
     examples=/usr/share/doc/libkutrace-dev/examples
-    gcc $examples/marks.c -o shared $(pkg-config --cflags --libs kutrace) && ./shared
+    gcc $examples/service.c -o shared $(pkg-config --cflags --libs kutrace) && ./shared
     ldd shared | grep -q libkutrace.so.0
-    gcc $examples/marks.c -o static $(pkg-config --cflags kutrace) -l:libkutrace.a && ./static
+    gcc $examples/service.c -o static $(pkg-config --cflags kutrace) -l:libkutrace.a && ./static
+    g++ -std=c++17 $examples/service.cc -o service $(pkg-config --cflags --libs kutrace) && ./service
+    python3 $examples/service.py
+    gcc $examples/original.c -o original_c -lkutrace && ./original_c
     g++ original.cc -I/usr/share/kutrace/original /usr/share/kutrace/original/kutrace_lib.cc -lkutrace -o original
-    python3 $examples/marks.py'
+    python3 $examples/original.py'
 
 inside apt-get purge -q -y kutrace kutrace-dkms libkutrace-dev libkutrace0 >>"$root.log"
 rm -r "$root/tmp"/*

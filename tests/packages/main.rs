@@ -123,7 +123,18 @@ fn each_package_has_what_it_is_for() {
     let library = [".so", ".a"].map(|end| format!("{folder}/libkutrace{end}"));
     has(
         "libkutrace-dev",
-        &[&library[0], &library[1], "/usr/include/kutrace.h", "/usr/share/kutrace/original/kutrace_lib.cc"],
+        &[
+            &library[0],
+            &library[1],
+            &format!("{folder}/pkgconfig/kutrace.pc"),
+            "/usr/include/kutrace.h",
+            "/usr/include/kutrace.hpp",
+            "/usr/include/kutrace_original.h",
+            "/usr/lib/python3/dist-packages/kutrace.py",
+            "/usr/share/kutrace/java/kutrace/Kutrace.java",
+            "/usr/share/kutrace/java/kutrace_java.c",
+            "/usr/share/kutrace/original/kutrace_lib.cc",
+        ],
     );
 }
 

@@ -2,11 +2,12 @@
 //! A page in a headless Chromium, one scenario of `browser/drive.mjs`; or in Firefox, with `browser/firefox.mjs`.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use serde_json::Value;
+use serde_json::{json, Value};
 
 const BROWSER: &str = "/usr/bin/chromium-headless-shell";
 const FIREFOX: &str = "/usr/bin/firefox-esr";
@@ -16,10 +17,51 @@ const FIREFOX: &str = "/usr/bin/firefox-esr";
 /// # Panics
 /// With the first thing that is not as it should be, or if the browser or its driver are not there.
 pub fn run(scenario: &str, page: &Path, expected: &Value) -> Value {
-    assert!(Path::new(BROWSER).exists(), "{BROWSER} is missing: apt-get install chromium-headless-shell");
+    // One browser for all that a program runs: to start one takes as long as most scenarios.
+    static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
+    let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
+    let request = json!({ "scenario": scenario, "file": page, "expected": expected });
+    // One that does not answer is not asked again.
+    let mut asked = driver.take().unwrap_or_else(Driver::start);
+    let mut said = asked.ask(&request);
+    *driver = Some(asked);
+    drop(driver);
+    assert!(said["error"].is_null(), "{scenario} on {}:\n{}", page.display(), said["error"].as_str().unwrap_or(""));
+    let answer = said["answer"].take();
+    eprintln!("{scenario}: {answer}");
+    answer
+}
+
+/// `drive.mjs`, which ends its browser and itself when its input ends, as it does with this process.
+struct Driver {
+    _node: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Driver {
+    fn start() -> Driver {
+        assert!(Path::new(BROWSER).exists(), "{BROWSER} is missing: apt-get install chromium-headless-shell");
+        let mut node = node(&source().join("drive.mjs"));
+        let child = node.env("CHROMIUM", BROWSER).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("node runs: apt-get install nodejs npm");
+        let (requests, answers) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        Driver { _node: child, requests, answers: BufReader::new(answers) }
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        writeln!(self.requests, "{request}").expect("the driver reads");
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("the driver answers");
+        serde_json::from_str(&line).expect("the driver prints JSON")
+    }
+}
+
+/// Node with one of our programs.
+fn node(program: &Path) -> Command {
     let mut node = Command::new("node");
-    node.arg(source().join("drive.mjs")).args([scenario, page.to_str().unwrap(), &expected.to_string()]);
-    answer(node.env("CHROMIUM", BROWSER), scenario, page)
+    node.arg(program).env("PLAYWRIGHT", packages().join("playwright-core/index.mjs"));
+    node
 }
 
 /// Whether the browser is the one that the gate was last seen to pass with: another may draw some pixels in another way.
@@ -40,20 +82,12 @@ pub fn is_known() -> bool {
 /// As [`run`].
 pub fn in_firefox(page: &Path, expected: &Value) -> Value {
     assert!(Path::new(FIREFOX).exists(), "{FIREFOX} is missing: apt-get install firefox-esr");
-    let mut node = Command::new("node");
-    node.arg(source().join("firefox.mjs"))
-        .args([page.to_str().unwrap(), &expected.to_string()])
-        .env("FIREFOX", FIREFOX);
-    answer(&mut node, "firefox", page)
-}
-
-/// What a driver answers about a page.
-fn answer(node: &mut Command, what: &str, page: &Path) -> Value {
-    let out = node.env("PLAYWRIGHT", packages().join("playwright-core/index.mjs")).output();
+    let mut node = node(&source().join("firefox.mjs"));
+    let out = node.args([page.to_str().unwrap(), &expected.to_string()]).env("FIREFOX", FIREFOX).output();
     let out = out.expect("node runs: apt-get install nodejs npm");
     let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{what} on {}:\n{stdout}{stderr}", page.display());
-    eprintln!("{what}: {}", stdout.trim());
+    assert!(out.status.success(), "firefox on {}:\n{stdout}{stderr}", page.display());
+    eprintln!("firefox: {}", stdout.trim());
     serde_json::from_str(&stdout).expect("the driver prints JSON")
 }
 

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <err.h>
 #include <kutrace.h>
+#include <kutrace_original.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -108,13 +109,13 @@ static void own_mark(void) {
 
 static void own_part(void) {
     for (int n = 0; n < OWN; n++) {
-        KUTRACE_SCOPE("part");
+        KUTRACE_SPAN("part");
     }
 }
 
 static void own_value(void) {
     for (int n = 0; n < OWN; n++) {
-        KUTRACE_VALUE("value", n);
+        KUTRACE_COUNTER("value", n);
     }
 }
 

@@ -16,7 +16,7 @@
 static __attribute__((constructor)) void comes(void) { KUTRACE_MARK("plugin.comes"); }
 static __attribute__((destructor)) void goes(void) { KUTRACE_MARK("plugin.goes"); }
 void call(void) {
-    KUTRACE_SCOPE("plugin.part");
+    KUTRACE_SPAN("plugin.part");
     KUTRACE_MARK("plugin.call");
 }
 

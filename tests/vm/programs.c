@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs that record into memory of their own. What it does says the first argument:
-// calls N      N times a part with a mark, a system call and a mark; prints how many were recorded
+// calls N      N times a span with a mark, a system call and a mark; prints how many were recorded
 // slowly N     as calls, with a pause after each hundred
 // counting     values from 0 on, until it is killed; prints each once it is recorded
 // kills N      N processes, one after the other, each of which records in two threads, and counts that in memory it shares
@@ -11,7 +11,7 @@
 // throng N M   N threads that all live until each has made M marks; prints how many were recorded
 // flood N      two threads, each with N marks by system call; prints how many were taken
 // turns N      two processes that take turns, each with N marks by system call; prints how many were taken
-// typed        an event with each type of field, a part with fields, one that another thread ends, a line of a log
+// typed        a mark with each type of field, a span with fields, one that another thread ends, a line of a log
 // brief N      N processes, one after the other, each with one mark; prints how many recorded it
 // processes N  N processes at a time, each with one mark, that all live until the last has marked
 // scribble N   marks, then fills what it was granted, and can be, with bytes that are not entries; if N is not 0, also its
@@ -49,7 +49,7 @@ static long slowly(long n) {
 }
 
 static void counting(void) {
-    for (long n = 0; KUTRACE_VALUE("counted", n); n++) {
+    for (long n = 0; KUTRACE_COUNTER("counted", n); n++) {
         printf("%ld\n", n);
         fflush(stdout);
         usleep(200);
@@ -69,7 +69,7 @@ static void *record(void *argument) {
     volatile unsigned long *count = argument;
     count[1] = (unsigned long)syscall(SYS_gettid);
     for (;;)
-        if (KUTRACE_VALUE("counted", (long)*count))
+        if (KUTRACE_COUNTER("counted", (long)*count))
             ++*count;
     return NULL;
 }
@@ -174,29 +174,19 @@ static long turns(long n) {
 }
 
 static void *end(void *id) {
-    KUTRACE_ASYNC_END("upload", (uint64_t)(uintptr_t)id);
+    KUTRACE_ASYNC_SPAN_END("upload", (uint64_t)(uintptr_t)id);
     return NULL;
 }
 
 static void typed(void) {
-    struct kutrace_fields fields = KUTRACE_FIELDS, size = KUTRACE_FIELDS;
-    double half = 0.5;
-    uint64_t bits;
     pthread_t thread;
-    memcpy(&bits, &half, sizeof(bits));
-    kutrace_fields_word(&fields, 17);
-    kutrace_fields_word(&fields, (uint64_t)-17);
-    kutrace_fields_word(&fields, bits);
-    kutrace_fields_word(&fields, 1);
-    kutrace_fields_word(&fields, 255);
-    kutrace_fields_text(&fields, "/a b");
-    KUTRACE_EVENT("typed\0uu\0ii\0ff\0bb\0xx\0spath", &fields);
-    kutrace_fields_word(&size, 4096);
+    KUTRACE_MARK("typed", "u", 17u, "i", -17, "f", 0.5, "b", (_Bool)1, "x", (void *)255, "path", "/a b");
     // Two at a time, the first ended last; both places of a name are the same name.
-    KUTRACE_ASYNC_BEGIN("upload\0usize", 7, &size);
-    KUTRACE_ASYNC_BEGIN("upload\0usize", 8, NULL);
-    KUTRACE_BEGIN("part");
-    KUTRACE_END("part");
+    KUTRACE_ASYNC_SPAN_BEGIN("upload", 7, "size", 4096u);
+    KUTRACE_ASYNC_SPAN_BEGIN("upload", 8);
+    {
+        KUTRACE_SPAN("part", "number", 1);
+    }
     for (uintptr_t id = 8; id > 6; id--) {
         pthread_create(&thread, NULL, end, (void *)id);
         pthread_join(thread, NULL);
@@ -281,13 +271,13 @@ int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     long n = argc > 2 ? atol(argv[2]) : 0, recorded = 0;
     if (!strcmp(what, "calls")) {
-        KUTRACE_BEGIN("all");
+        KUTRACE_SPAN_BEGIN("all");
         {
-            KUTRACE_SCOPE("loop");
+            KUTRACE_SPAN("loop");
             recorded = calls(n);
         }
-        KUTRACE_VALUE("total", -5000000000);
-        KUTRACE_END("all");
+        KUTRACE_COUNTER("total", -5000000000);
+        KUTRACE_SPAN_END("all");
         printf("%ld\n", recorded);
     } else if (!strcmp(what, "slowly")) {
         printf("%ld\n", slowly(n));

@@ -4,6 +4,7 @@
 // computes, and asks for the moment to be kept.
 
 #include <kutrace.h>
+#include <kutrace_original.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -25,14 +26,14 @@ static void compute(long ms) {
 
 static void work(long ms) {
     nap(ms);
-    KUTRACE_SCOPE("a slow thing");
-    KUTRACE_ASYNC_BEGIN("an upload\0usize", 7, NULL);
+    KUTRACE_SPAN("a slow thing");
+    KUTRACE_ASYNC_SPAN_BEGIN("an upload", 7);
     KUTRACE_MARK("before the nap");
     kutrace_mark_a("begin");
     nap(ms);
     kutrace_mark_b("end");
     KUTRACE_MARK("after the nap");
-    KUTRACE_ASYNC_END("an upload", 7);
+    KUTRACE_ASYNC_SPAN_END("an upload", 7);
     kutrace_rpc_request("get", 79, 0);
     nap(ms);
     kutrace_rpc_response("get", 79, 0);

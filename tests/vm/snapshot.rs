@@ -12,9 +12,9 @@ use crate::guest;
 use crate::trace::{self, Recording};
 
 /// Snapshots, at most ten for each second.
-const SNAPSHOTS: usize = guest::by_form(20, 50, 300);
+const SNAPSHOTS: usize = guest::by_form(8, 50, 300);
 /// One of this many is read by others, too, who take much longer.
-const SECOND_OPINION: usize = 10;
+const SECOND_OPINION: usize = 8;
 const IOCTL: u32 = SYSCALL + 16;
 /// From the moment of a snapshot until the last CPU has ended its block: it takes an interrupt on each, for which the host
 /// may let a CPU wait as long as it likes.

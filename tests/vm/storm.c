@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
-#include <kutrace.h>
+#include <kutrace_original.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -46,7 +46,7 @@ static void *work(void *number) {
     char name[] = { 'w', 'o', 'r', 'k', 'e', 'r', '0' + first / (1 << 24), 0 };
     timer_t timer = start_timer();
     for (unsigned n = 0; signals < SIGNALS; n++) {
-        KUTRACE_SPAN(name);
+        kutrace_span span = kutrace_span_begin(name);
         void *memory = malloc(n % 8192);
         errno = ERRNO;
         counts->marks += kutrace_mark_d(first | n) > 0;
@@ -54,6 +54,7 @@ static void *work(void *number) {
             errx(1, "errno became %d", errno);
         }
         free(memory);
+        kutrace_span_end(span);
     }
     // A signal that is pending comes before this is over.
     timer_delete(timer);

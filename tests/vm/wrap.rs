@@ -11,7 +11,7 @@ use crate::trace::Recording;
 
 /// Blocks of 64 KiB in the pool of 2 MiB.
 const BLOCKS: u64 = 32;
-const LAPS: u64 = guest::by_form(5, 20, 100);
+const LAPS: u64 = guest::by_form(2, 20, 100);
 const GETPRIORITY: u32 = SYSCALL + 140;
 /// The first argument of a getpriority that nobody else calls so.
 const MAGIC: u32 = 0x5afe;

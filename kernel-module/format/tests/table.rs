@@ -165,14 +165,14 @@ fn the_document_of_hooks_names_the_points_that_the_kernel_records() {
 
 #[test]
 fn headers_and_documents_for_programs_list_what_they_may_insert_and_name() {
-    let header = read("kutrace-control/kutrace/include/kutrace.h");
+    let header = read("kutrace-control/kutrace/include/kutrace_original.h");
     let comment = header.split("/*").find(|text| text.contains("Records an event by its number")).unwrap();
     let (events, names) = comment.split_once("Names a number").unwrap();
     assert_eq!(numbers(events), insertable());
     let digits = names.split("kind ").nth(1).unwrap().split('.').next().unwrap();
     let decimal = digits.split([' ', ',']).filter_map(|word| word.parse().ok());
     assert_eq!(numbers(digits).into_iter().chain(decimal).collect::<BTreeSet<u32>>(), nameable());
-    assert_eq!(numbers(paragraph(&read("docs/marks.md"), "| Rust; in C")), insertable());
+    assert_eq!(numbers(paragraph(&read("docs/original-api.md"), "| Rust; in C")), insertable());
     let compat = read("docs/compat.md");
     let inserted = compat.lines().find(|line| line.starts_with("| 7, insert an event")).unwrap();
     assert_eq!(numbers(inserted), insertable());

@@ -13,7 +13,7 @@
 //!
 //! Invariants: as of [`crate::claim`].
 
-use crate::claim::{claim, claim_late, Claim};
+use crate::claim::{claim, claim_late, in_a_claim, Claim};
 use crate::lane::Lane;
 
 /// A lane in the hands of a task's system call or switch.
@@ -65,18 +65,16 @@ impl<L: Lane> TaskLane<L> {
         write: impl Fn(&Claim<L, WORDS, NOTED>),
     ) {
         let TaskLane(lane) = self;
-        // SAFETY: left below.
-        unsafe { lane.enter() };
-        lane.forget_call();
-        // SAFETY: entered above, and left below.
-        if let Some((claim, time)) = unsafe { claim_late::<L, BASE, WORDS, NOTED>(lane, number) } {
-            lane.set_call_time(time);
-            // SAFETY: the call is written there, next.
-            unsafe { lane.set_call_end(claim.at.after(WORDS)) };
-            write(&claim);
-        }
-        // SAFETY: entered above, and `write` has had the claim.
-        unsafe { lane.leave() };
+        in_a_claim(lane, || {
+            lane.forget_call();
+            // SAFETY: a claim is under way until `write` has had the words.
+            if let Some((claim, time)) = unsafe { claim_late::<L, BASE, WORDS, NOTED>(lane, number) } {
+                lane.set_call_time(time);
+                // SAFETY: the call is written there, next.
+                unsafe { lane.set_call_end(claim.at.after(WORDS)) };
+                write(&claim);
+            }
+        });
     }
 
     /// Has `change` say what to add to the last word of the call before, given the counts since; false if that says

@@ -21,6 +21,14 @@
 //!   returns to an address while a claim that saw it there is under way: an equal address is the same moment.
 //! * With the depth seen at 0, every word before the position seen earlier is written.
 //!
+//! What is unsafe in the slow ways rests on three facts, which are called so below:
+//!
+//! * *Under way*: while a claim of a context is, no other gives a block of the CPU's back. So the block of a position that
+//!   the claim has read is the CPU's still, and prepared.
+//! * *Moved*: where the exchange of a context has moved the position, the words that it moved over are that context's, and
+//!   nobody else ends the block that it moved out of.
+//! * *Held*: a block that `take` gave a context is nobody else's until the position is moved to it or it is put aside.
+//!
 //! Invariants: `core` only; nothing here locks, waits, allocates, prints or wakes. The same code runs on the
 //! host under an explorer that interrupts it at every step (tests/host/recorder).
 
@@ -200,47 +208,42 @@ const fn fits<L: Lane>(at: Position, words: usize) -> bool {
 #[inline(never)]
 unsafe fn claim_slow<L: Lane>(lane: L, words: usize) -> Option<(Position, u64)> {
     let mut held = None;
-    let place = loop {
-        let at = lane.position();
-        let time = lane.now();
-        let bridge = if lane.is_far(time) { FULL_TIME_WORDS } else { 0 };
-        // SAFETY: a claim is under way, and the position is that.
-        let back = unsafe { may_be_back(lane, at, time) };
-        if !back && fits::<L>(at, bridge + words) {
-            // SAFETY: on in the same block, which has room.
-            if !unsafe { lane.try_move(at, at.after(bridge + words)) } {
-                continue;
+    // SAFETY: under way, as the caller says; moved; held.
+    unsafe {
+        let place = loop {
+            let at = lane.position();
+            let time = lane.now();
+            let bridge = if lane.is_far(time) { FULL_TIME_WORDS } else { 0 };
+            let back = may_be_back(lane, at, time);
+            if !back && fits::<L>(at, bridge + words) {
+                if !lane.try_move(at, at.after(bridge + words)) {
+                    continue;
+                }
+                if bridge != 0 {
+                    write_full_time(lane, at, time);
+                }
+                break Some((at.after(bridge), time));
             }
-            if bridge != 0 {
-                // SAFETY: the exchange has reserved the words.
-                unsafe { write_full_time(lane, at, time) };
+            let block = match take(lane, at, &mut held) {
+                Taken::Block(block) => block,
+                Taken::Closed if seal(lane, at, time, End::Complete) => {
+                    lane.count_outside();
+                    break None;
+                }
+                Taken::Empty if seal(lane, at, time, End::Lost) => {
+                    lane.count_loss();
+                    break None;
+                }
+                Taken::Closed | Taken::Empty => continue,
+            };
+            if move_to_block(lane, at, time, block, words) {
+                held = None;
+                break Some((block.begin(), time));
             }
-            break Some((at.after(bridge), time));
-        }
-        // SAFETY: what is held is from an attempt before; a claim is under way, and the position was read in it.
-        let block = match unsafe { take(lane, at, &mut held) } {
-            Taken::Block(block) => block,
-            // SAFETY: a claim is under way, and the position was read in it.
-            Taken::Closed if unsafe { seal(lane, at, time, End::Complete) } => {
-                lane.count_outside();
-                break None;
-            }
-            // SAFETY: a claim is under way, and the position was read in it.
-            Taken::Empty if unsafe { seal(lane, at, time, End::Lost) } => {
-                lane.count_loss();
-                break None;
-            }
-            Taken::Closed | Taken::Empty => continue,
         };
-        // SAFETY: `take` gave this context the block.
-        if unsafe { move_to_block(lane, at, time, block, words) } {
-            held = None;
-            break Some((block.begin(), time));
-        }
-    };
-    // SAFETY: `take` gave this context the block, and it was not moved to.
-    unsafe { put_aside(lane, held) };
-    place
+        put_aside(lane, held);
+        place
+    }
 }
 
 /// Whether the counter may have stepped back to `time`: that is far from the last full time and before it, before the
@@ -253,7 +256,7 @@ unsafe fn may_be_back<L: Lane>(lane: L, at: Position, time: u64) -> bool {
     if block == NO_BLOCK || !lane.is_far(time) {
         return false;
     }
-    // SAFETY: the block was the position's, so it was prepared; a claim is under way, so it is this CPU's still.
+    // SAFETY: under way.
     let begin = unsafe { lane.begin(block) };
     is_before(time, lane.since()) || !lane.is_outermost() || lane.counter(time) < begin
 }
@@ -287,8 +290,8 @@ unsafe fn take<L: Lane>(lane: L, at: Position, held: &mut Option<Block>) -> Take
         return Taken::Closed;
     }
     let current = at.block();
-    // SAFETY: as the caller says. Where blocks are retired no other claim that counts is under way: in this one the
-    // position was in the block, and it has taken no other; whoever came in between moved on from there.
+    // SAFETY: under way. Where blocks are retired no other claim that counts is: in this one the position was in the
+    // block, and it has taken no other; whoever came in between moved on from there.
     unsafe {
         hold(lane, held);
         if held.is_none() && lane.is_outermost() && current != NO_BLOCK && lane.oldest() != current {
@@ -309,7 +312,7 @@ unsafe fn hold<L: Lane>(lane: L, held: &mut Option<Block>) {
     if let Some(block) = *held {
         if block == lane.call_end().block() {
             *held = lane.take_block();
-            // SAFETY: it is held, and nothing was done with it.
+            // SAFETY: held, and nothing was done with it.
             unsafe { lane.give_block(block) };
         }
     }
@@ -321,12 +324,11 @@ unsafe fn hold<L: Lane>(lane: L, held: &mut Option<Block>) {
 /// # Safety
 /// The context that calls holds the block.
 unsafe fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
-    if let Some(block) = held {
-        // SAFETY: as the caller says.
-        unsafe {
-            if !lane.keep_spare(block) {
-                lane.give_block(block);
-            }
+    let Some(block) = held else { return };
+    // SAFETY: held, as the caller says.
+    unsafe {
+        if !lane.keep_spare(block) {
+            lane.give_block(block);
         }
     }
 }
@@ -337,40 +339,30 @@ unsafe fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
 /// The context that calls holds `block`; if this is true, no more. A claim of it is under way, which has read `old` as
 /// position.
 unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block, words: usize) -> bool {
-    let full = old.block();
-    // SAFETY: the block was the position's, so it was prepared; a claim is under way, so it is this CPU's still.
-    let sequence = if full == NO_BLOCK { 0 } else { 1 + unsafe { lane.sequence(full) } };
-    let since = lane.since();
-    // SAFETY: as the caller says.
-    let how = if unsafe { may_be_back(lane, old, time) } { Begin::Back } else { Begin::Onward };
-    // SAFETY: the caller holds it.
-    unsafe { lane.prepare_block(block, sequence, lane.counter(time), how) };
-    // SAFETY: the caller holds the block, which is prepared.
-    if !unsafe { lane.try_move(old, block.begin().after(words)) } {
-        return false;
-    }
-    // SAFETY: the exchange made it the CPU's.
-    unsafe { lane.begin_block(block) };
-    lane.set_since(time);
-    if full == NO_BLOCK {
-        // SAFETY: it is the first.
-        unsafe { lane.set_oldest(block) };
-        return true;
-    }
-    if !old.is_sealed() {
-        // SAFETY: a claim is under way, as the caller says, and this was its position.
-        let end = unsafe { end(lane, full, since, time) };
-        // SAFETY: this context has moved the position out of it.
-        unsafe { lane.end_block(old, end, End::Complete) };
-    } else {
-        // SAFETY: it has ended, and is this CPU's still.
-        unsafe { lane.end_loss(full) };
-    }
-    // SAFETY: every block but NO_BLOCK is one of the pool's.
-    unsafe { lane.set_following(full, block) };
-    if lane.is_outermost() {
-        // SAFETY: the position is in the block, and no other claim that counts is under way.
-        unsafe { retire(lane, block) };
+    let (full, since) = (old.block(), lane.since());
+    // SAFETY: under way and held, as the caller says; from the exchange on moved.
+    unsafe {
+        let sequence = if full == NO_BLOCK { 0 } else { 1 + lane.sequence(full) };
+        let how = if may_be_back(lane, old, time) { Begin::Back } else { Begin::Onward };
+        lane.prepare_block(block, sequence, lane.counter(time), how);
+        if !lane.try_move(old, block.begin().after(words)) {
+            return false;
+        }
+        lane.begin_block(block);
+        lane.set_since(time);
+        if full == NO_BLOCK {
+            lane.set_oldest(block);
+            return true;
+        }
+        if !old.is_sealed() {
+            lane.end_block(old, end(lane, full, since, time), End::Complete);
+        } else {
+            lane.end_loss(full);
+        }
+        lane.set_following(full, block);
+        if lane.is_outermost() {
+            retire(lane, block);
+        }
     }
     true
 }
@@ -385,24 +377,23 @@ unsafe fn retire<L: Lane>(lane: L, current: Block) {
     let call = lane.call_end().block();
     let mut kept = None;
     let mut block = lane.oldest();
-    while block != current {
-        // SAFETY: blocks before the current one were followed by another.
-        let next = unsafe { lane.following(block) };
-        if block == call {
-            kept = Some(block);
-        } else {
-            // SAFETY: `block`, which does not follow it, is given back next.
-            unsafe { lane.set_oldest(kept.unwrap_or(next)) };
-            // SAFETY: no claim that counts is under way, and no call uses it.
-            unsafe { lane.give_block(block) };
+    // SAFETY: the blocks before `current` are this CPU's, each followed by another; as the caller says no claim that counts
+    // uses one, nor does a call those that are given back.
+    unsafe {
+        while block != current {
+            let next = lane.following(block);
+            if block == call {
+                kept = Some(block);
+            } else {
+                lane.set_oldest(kept.unwrap_or(next));
+                lane.give_block(block);
+            }
+            block = next;
         }
-        block = next;
-    }
-    if let Some(kept) = kept {
-        // SAFETY: of those before `current` it alone is left.
-        unsafe { lane.set_oldest(kept) };
-        // SAFETY: it is one of the pool's.
-        unsafe { lane.set_following(kept, current) };
+        if let Some(kept) = kept {
+            lane.set_oldest(kept);
+            lane.set_following(kept, current);
+        }
     }
 }
 
@@ -412,7 +403,7 @@ unsafe fn retire<L: Lane>(lane: L, current: Block) {
 /// # Safety
 /// A claim of the context that calls is under way, in which the block was the position's.
 unsafe fn end<L: Lane>(lane: L, block: Block, since: u64, time: u64) -> u64 {
-    // SAFETY: the block was the position's, so it was prepared; a claim is under way, so it is this CPU's still.
+    // SAFETY: under way.
     let begin = unsafe { lane.begin(block) };
     match is_before(time, since) || lane.counter(time) < begin {
         false => lane.counter(time),
@@ -433,8 +424,7 @@ unsafe fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
     // SAFETY: to the end of the same block.
     let moved = unsafe { lane.try_move(at, at.block().sealed()) };
     if moved {
-        // SAFETY: a claim is under way, as the caller says, so the block is this CPU's still; this was its position, and
-        // this context has moved it out of the block.
+        // SAFETY: under way, and moved.
         unsafe { lane.end_block(at, end(lane, at.block(), since, time), why) };
     }
     moved
@@ -443,62 +433,64 @@ unsafe fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
 /// Ends the block that this CPU fills, for good: the lane is closed, and a claim under way that has a block in hand
 /// finds the position moved.
 pub fn close<L: Lane>(lane: L, why: End) {
-    // SAFETY: left below.
-    unsafe { lane.enter() };
-    loop {
+    in_a_claim(lane, || loop {
         let at = lane.position();
         let time = lane.now();
         let since = lane.since();
         // SAFETY: to the end of the same block.
         if unsafe { lane.try_move(at, at.block().closed()) } {
             if !at.is_sealed() {
-                // SAFETY: a claim is under way, this was its position, and this context has moved it out of the block.
+                // SAFETY: under way, and moved.
                 unsafe { lane.end_block(at, end(lane, at.block(), since, time), why) };
             }
             break;
         }
-    }
-    // SAFETY: entered above, and nothing is claimed.
-    unsafe { lane.leave() };
+    });
 }
 
 /// Ends the block that this CPU fills and continues in a new one, so that all it has recorded can be read. False if the
 /// pool is empty. Claims in contexts below may still write into the block ended: wait for depth 0 and for the calls.
 pub fn rotate<L: Lane>(lane: L) -> bool {
-    // SAFETY: left below.
-    unsafe { lane.enter() };
-    let mut held = None;
-    let rotated = loop {
-        let at = lane.position();
-        let time = lane.now();
-        // SAFETY: what is held is from an attempt before; a claim is under way, and the position was read in it.
-        let block = match unsafe { take(lane, at, &mut held) } {
-            Taken::Block(block) => block,
-            Taken::Empty | Taken::Closed => break false,
-        };
-        // SAFETY: `take` gave this context the block.
-        if unsafe { move_to_block(lane, at, time, block, 0) } {
-            held = None;
-            break true;
+    in_a_claim(lane, || {
+        let mut held = None;
+        // SAFETY: under way; held.
+        unsafe {
+            let rotated = loop {
+                let at = lane.position();
+                let time = lane.now();
+                let block = match take(lane, at, &mut held) {
+                    Taken::Block(block) => block,
+                    Taken::Empty | Taken::Closed => break false,
+                };
+                if move_to_block(lane, at, time, block, 0) {
+                    held = None;
+                    break true;
+                }
+            };
+            put_aside(lane, held);
+            rotated
         }
-    };
-    // SAFETY: `take` gave this context the block, and it was not moved to.
-    unsafe { put_aside(lane, held) };
-    // SAFETY: entered above, and nothing is claimed.
-    unsafe { lane.leave() };
-    rotated
+    })
 }
 
 /// The number of the block that the next entry goes into, if it fits there.
 pub fn block_number<L: Lane>(lane: L) -> Option<u64> {
+    in_a_claim(lane, || {
+        let block = lane.position().block();
+        // SAFETY: under way.
+        (block != NO_BLOCK).then(|| unsafe { lane.sequence(block) })
+    })
+}
+
+/// Calls `work` while a claim is under way.
+#[inline(always)]
+pub(crate) fn in_a_claim<L: Lane, R>(lane: L, work: impl FnOnce() -> R) -> R {
     // SAFETY: left below.
     unsafe { lane.enter() };
-    let block = lane.position().block();
-    // SAFETY: the block is the position's, so it was prepared; a claim is under way, so it is this CPU's still.
-    let number = (block != NO_BLOCK).then(|| unsafe { lane.sequence(block) });
-    // SAFETY: entered above, and nothing is claimed.
+    let result = work();
+    // SAFETY: entered above, and `work` has done with its positions and blocks.
     unsafe { lane.leave() };
-    number
+    result
 }
 
 /// The entry of `event` at the time that is in the highest 20 bits of `stamp`.

@@ -13,4 +13,5 @@ pub mod entry;
 pub mod claim;
 pub mod call;
 pub mod lane;
+pub mod owners;
 pub mod budget;

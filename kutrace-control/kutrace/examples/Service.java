@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
+import kutrace.Kutrace;
 
 /**
- * Parts, fields and values of a Java program; java/Kutrace.java says what it needs.
+ * Spans, fields and counters of a Java program; kutrace/Kutrace.java says what it needs.
  *
  * kutrace_control go; java -Djava.library.path=. Service; kutrace_control stop t.trace
  */
 public final class Service {
     private static final Kutrace HANDLE = new Kutrace("java.handle");
-    private static final Kutrace FIND = new Kutrace("java.find", "path", String.class, "cached", boolean.class);
-    private static final Kutrace REPLY =
-            new Kutrace("java.reply", "status", long.class, "ratio", double.class, "path", String.class);
+    private static final Kutrace FIND = new Kutrace("java.find", "path", "cached");
+    private static final Kutrace REPLY = new Kutrace("java.reply", "status", "ratio", "path");
     private static final Kutrace QUEUED = new Kutrace("java.queued");
-    private static final Kutrace UPLOAD = new Kutrace("java.upload", "size", long.class);
+    private static final Kutrace UPLOAD = new Kutrace("java.upload", "size");
     private static final Kutrace DONE = new Kutrace("java.done");
 
     private static boolean handle(String path) {
-        try (Kutrace.Part all = HANDLE.part()) {
-            try (Kutrace.Part part = FIND.part(path, false)) {
-                QUEUED.value(-3);
+        try (Kutrace.Span all = HANDLE.span()) {
+            try (Kutrace.Span span = FIND.span(path, false)) {
+                QUEUED.counter(-3);
             }
             return REPLY.mark(200, 0.5, path);
         }
@@ -25,8 +25,8 @@ public final class Service {
 
     public static void main(String[] arguments) throws InterruptedException {
         boolean replied = handle("/index");
-        UPLOAD.begin(7, 4096);
-        Thread thread = new Thread(() -> UPLOAD.end(7));
+        Kutrace.AsyncSpan upload = UPLOAD.asyncSpan(7, 4096);
+        Thread thread = new Thread(upload::close);
         thread.start();
         thread.join();
         boolean marked = DONE.mark();

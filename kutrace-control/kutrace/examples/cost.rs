@@ -6,16 +6,20 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::Instant;
 
+use kutrace::original;
+
 const ROUNDS: usize = 101;
 const CALLS: u32 = 10_000;
 
 fn main() -> io::Result<()> {
     let what = [
         ("nothing", time(|n| n)),
-        ("mark_d", time(kutrace::mark_d)),
-        ("mark_a", time(|_| kutrace::mark_a(black_box("label")))),
-        ("span", time(|_| drop(kutrace::span(black_box("part"))))),
-        ("test", time(|_| kutrace::test())),
+        ("mark", time(|_| kutrace::mark!("mark"))),
+        ("span", time(|_| drop(kutrace::span!("span")))),
+        ("mark_d", time(original::mark_d)),
+        ("mark_a", time(|_| original::mark_a(black_box("label")))),
+        ("original span", time(|_| drop(original::span(black_box("part"))))),
+        ("test", time(|_| original::test())),
     ];
     let state = if kutrace::is_on() { "tracing" } else { "nothing is traced" };
     let lines: Vec<String> = what.iter().map(|(name, ns)| format!("{name} {ns:.2}")).collect();

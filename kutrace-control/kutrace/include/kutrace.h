@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Marks, named spans, RPCs, locks and queues of a program in the KUtrace trace
- * of the machine it runs on. Link with -lkutrace; docs/marks.md has examples.
+ * Marks, spans, counters and lines of a log of a program in the KUtrace trace
+ * of the machine it runs on. Link with -lkutrace; docs/marks.md has more.
  *
- * While nothing is traced every function that records is a call, a load and a
- * branch, and the macros below are not even the call, on any kernel; while
- * tracing a function is a system call, what a macro makes is none. All but
- * kutrace_go, kutrace_stop and kutrace_control may be called in any thread and
- * in signal handlers: they allocate nothing, take no lock and leave errno as
- * it is. No privilege is needed but for those three.
+ *	KUTRACE_SPAN("find", "path", path);             // this thread, to the end of the block
+ *	KUTRACE_MARK("reply", "status", 200);           // a moment
+ *	KUTRACE_COUNTER("queued", n);                   // how much something is now
+ *	KUTRACE_ASYNC_SPAN_BEGIN("upload", id, "size", bytes);
+ *	KUTRACE_ASYNC_SPAN_END("upload", id);           // in any thread
+ *	KUTRACE_LOG("disk full");
  *
- * A text ends with a zero byte; a null pointer is the empty text. A name is of
- * up to 56 bytes of UTF-8; what is longer is cut.
+ * Names are literals, of up to 119 bytes; those of fields are, too. A field is
+ * an integer, a floating-point number, a bool, a text that ends with a zero
+ * byte, or a pointer, which is shown in base 16. All of an entry have 120 bytes, of
+ * which a number takes 8 and a text one more than it is long; a text that has
+ * no room is cut, which the trace shows, and what comes after it is left out.
  *
- * A function that returns long answers
- *   > 0  recorded (for a name, its words of 8 bytes)
- *     0  not recorded: nothing is traced
- *   < 0  refused, the complement of an errno: -EINVAL for an event or name that
- *        only the kernel records, -ENOSYS if no recorder is loaded or a filter
- *        decides which system calls the thread may make (seccomp)
+ * While nothing is traced each is a load and a branch, on any kernel, and no
+ * field is computed; while something is it goes into memory that the recorder
+ * grants each thread, without a system call. All may be used in any thread and
+ * in signal handlers: they allocate nothing, take no lock and leave errno as it
+ * is. They need no privilege. Each but KUTRACE_SPAN has a value, a long: 1 if the
+ * trace has it, else 0.
+ *
+ * A program that is compiled with -DKUTRACE_OFF records nothing and needs no
+ * library. kutrace_original.h has the marks of the original KUtrace.
  */
 #ifndef KUTRACE_H
 #define KUTRACE_H
@@ -30,14 +36,16 @@
 extern "C" {
 #endif
 
+#ifndef KUTRACE_OFF
 /* 1 while anything is traced, else 0; for what is computed for a mark only. */
 int kutrace_is_on(void);
 
 /*
- * The word that is 0 while nothing is traced, and stays where it is; the macros
- * below ask it. Where it is not known, what is given.
+ * Asks for this moment to be kept: `kutrace_control watch --when keep` writes
+ * what led up to it, and tells the reason, of up to 56 bytes. It makes a system
+ * call. > 0 if it is recorded, 0 if nothing is traced, else the complement of an errno.
  */
-const uint32_t *kutrace_word(const uint32_t *before);
+long kutrace_keep(const char *reason);
 
 /*
  * Looks for the recorder once more, for a program that began before the module
@@ -47,162 +55,73 @@ const uint32_t *kutrace_word(const uint32_t *before);
  */
 int kutrace_attach(void);
 
-/* Asks the recorder by a system call: 1 tracing, 0 not, -ENOSYS none loaded. */
-long kutrace_test(void);
-/* The version of the recorder's system call, 4; -ENOSYS if none is loaded. */
-long kutrace_version(void);
-
-/*
- * Marks this moment with a label of up to six characters of a-z0-9-./ ; capital
- * letters become small ones, others dots. What lies between the labels "text"
- * and "/text" is what `spantotrim text` cuts out of a trace.
- */
-long kutrace_mark_a(const char *label);
-long kutrace_mark_b(const char *label);
-long kutrace_mark_c(const char *label);
-/* Marks this moment with a number. */
-long kutrace_mark_d(uint32_t number);
-
-/*
- * This thread is in a part of the program that has a name, until it ends it
- * with what begin answered. Parts of the same name are the same, in all threads
- * and programs. They may nest; the innermost is shown.
- */
-typedef uint64_t kutrace_span;
-kutrace_span kutrace_span_begin(const char *name);
-void kutrace_span_end(kutrace_span span);
-
-/*
- * A place in the program, which records by its name into memory that the
- * recorder grants the thread: without a system call, as the macros below do. It
- * lives, as its name does, as long as the program. Parts nest, and end in the
- * thread that began them. Where the recorder grants nothing the functions make
- * a system call, and a value is not recorded. They answer 1 if it is recorded,
- * else 0.
- */
-struct kutrace_site {
-	uint64_t id; /* 0; the library's */
-	const char *name;
-	size_t bytes; /* of the name, 119 at most */
-};
-long kutrace_site_mark(struct kutrace_site *site);
-long kutrace_site_begin(struct kutrace_site *site);
-long kutrace_site_end(struct kutrace_site *site);
-long kutrace_site_value(struct kutrace_site *site, int64_t value);
-
-/*
- * A place whose name has fields: after the name, for each, a zero, a letter
- * for its type (u unsigned, i signed, f double, b bool, x hexadecimal, s text)
- * and its name: "request\0usize\0spath". Their values are added in that order,
- * 15 words at most, of which a number takes one and a text one for its length
- * and 7 bytes and another for each 8 more; what has no room is left out, and a
- * text cut, which the trace tells. Start with KUTRACE_FIELDS. Null is none.
- *
- * An async part may end in another thread, at a place of the same name, by its
- * number; of a name no two that overlap in a process may have the same one.
- * Where the recorder grants nothing it is not recorded.
- */
-struct kutrace_fields {
-	size_t used;
-	uint64_t words[15];
-};
-#define KUTRACE_FIELDS { 0, { 0 } }
-void kutrace_fields_word(struct kutrace_fields *fields, uint64_t word);
-void kutrace_fields_text(struct kutrace_fields *fields, const char *text);
-long kutrace_site_event(struct kutrace_site *site, const struct kutrace_fields *fields);
-long kutrace_site_begin_with(struct kutrace_site *site, const struct kutrace_fields *fields);
-long kutrace_site_async_begin(struct kutrace_site *site, uint64_t id,
-			      const struct kutrace_fields *fields);
-long kutrace_site_async_end(struct kutrace_site *site, uint64_t id);
-
 /*
  * This thread works on this span of this trace of OpenTelemetry now: a mark
  * otel(trace_id=...,span_id=...), in base 16. The halves of the trace's id.
  */
 long kutrace_trace_id(uint64_t high, uint64_t low, uint64_t span);
+#else
+#define kutrace_is_on() 0
+#define kutrace_keep(reason) ((void)(reason), 0L)
+#define kutrace_trace_id(high, low, span) ((void)(high), (void)(low), (void)(span), 0L)
+#endif
 
 /*
- * What this thread works on: an RPC with an id of 1 to 65535. A request or a
- * response has a size in bytes, 0 if that does not matter. It is resumed by a
- * thread that continues with it, and ended by each that leaves it: done, put into
- * a queue, or put aside.
+ * The rest is what the macros are made of, and what other languages call.
+ *
+ * A place in the program: its name, and after it those of its fields, each
+ * after a zero. It lives, as its text does, as long as the program.
  */
-long kutrace_rpc_request(const char *method, uint16_t id, uint64_t bytes);
-long kutrace_rpc_response(const char *method, uint16_t id, uint64_t bytes);
-long kutrace_rpc_resume(const char *method, uint16_t id);
-long kutrace_rpc_end(void);
+struct kutrace_site {
+	uint64_t id; /* 0; the library's */
+	const char *name;
+	size_t bytes; /* of the text */
+};
+
+/* Values of fields, how many they are, and their types, four bits each. */
+struct kutrace_fields {
+	size_t used;
+	uint64_t words[15];
+	uint64_t kinds;
+	uint64_t count;
+};
+
+enum kutrace_kind {
+	KUTRACE_UNSIGNED = 1,
+	KUTRACE_SIGNED,
+	KUTRACE_FLOAT,
+	KUTRACE_BOOL,
+	KUTRACE_HEX,
+	KUTRACE_TEXT,
+};
+
+/* The words of a text; null is the empty one. */
+void kutrace_fields_text(struct kutrace_fields *fields, const char *text);
+
+/* Whatever is recorded: 1, or 0. A span ends in the thread that began it. */
+long kutrace_site_mark(struct kutrace_site *site);
+long kutrace_site_mark_with(struct kutrace_site *site, const struct kutrace_fields *fields);
+long kutrace_site_begin(struct kutrace_site *site);
+long kutrace_site_begin_with(struct kutrace_site *site, const struct kutrace_fields *fields);
+long kutrace_site_end(struct kutrace_site *site);
+long kutrace_site_counter(struct kutrace_site *site, int64_t value);
+long kutrace_site_async_begin(struct kutrace_site *site, uint64_t id,
+			      const struct kutrace_fields *fields);
+long kutrace_site_async_end(struct kutrace_site *site, uint64_t id);
 
 /*
- * A lock was not free; this thread got it after that; this thread gives it up
- * (before it wakes who waits).
+ * The word that is 0 while nothing is traced, and stays where it is. Where it is
+ * not known, what is given.
  */
-long kutrace_lock_try(const char *lock);
-long kutrace_lock_acquired(const char *lock);
-long kutrace_lock_released(const char *lock);
-
-/*
- * This thread puts the RPC that it works on into a queue (before
- * kutrace_rpc_end), or takes one out (before kutrace_rpc_resume).
- */
-long kutrace_enqueue(const char *queue);
-long kutrace_dequeue(const char *queue);
-
-/*
- * Asks for this moment to be kept: `kutrace_control watch --when keep` writes
- * what led up to it, and tells the reason. It answers as a mark does.
- */
-long kutrace_keep(const char *reason);
-
-/*
- * Records an event by its number: 0x201-0x203 RPCs, 0x20a-0x20d marks,
- * 0x210-0x212 locks, 0x216 and 0x217 messages, 0x219 a resource, 0x21a and
- * 0x21b queues. Names a number from here on: kind 3 an RPC's method, 7 a lock,
- * 0x105 a queue, 0x106 a resource. The functions above do both by themselves.
- */
-long kutrace_addevent(uint16_t event, uint32_t value);
-long kutrace_addname(uint16_t kind, uint32_t number, const char *name);
-
-/*
- * Start a trace, with a mode that kutrace_control knows ("go", "goipc",
- * "gowrap", ...; null is "go"); stop it and write it to a file that is not
- * there yet (null: a name with date and host); have kutrace_control carry out
- * words, one a line. Each runs kutrace_control from PATH, waits for it, and
- * needs what it needs: root, or CAP_PERFMON or CAP_SYS_ADMIN. Returns its
- * status (0 done, 1 failed, 2 not understood, 3 done but events were lost; it
- * says why on standard error), or the complement of an errno if it cannot be
- * started. Not for signal handlers.
- */
-int kutrace_go(const char *mode);
-int kutrace_stop(const char *file);
-int kutrace_control(const char *words);
+const uint32_t *kutrace_word(const uint32_t *before);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* A span from here to the end of the block. */
-#if defined(__GNUC__)
-static inline void kutrace_span_end_at(const kutrace_span *span)
-{
-	kutrace_span_end(*span);
-}
-#define KUTRACE_SPAN_NAME2(line) kutrace_span_##line
-#define KUTRACE_SPAN_NAME(line) KUTRACE_SPAN_NAME2(line)
-#define KUTRACE_SPAN(name)                                                    \
-	kutrace_span __attribute__((cleanup(kutrace_span_end_at), unused))    \
-	KUTRACE_SPAN_NAME(__LINE__) = kutrace_span_begin(name)
-
-/*
- * A moment, a part of the program up to the end of the block, the start and the
- * end of one, a value. The name is a literal.
- */
-#define KUTRACE_SITE(name)                                                    \
-	(__extension__({                                                      \
-		static struct kutrace_site kutrace_here = {                   \
-			0, name, sizeof(name) - 1                             \
-		};                                                            \
-		&kutrace_here;                                                \
-	}))
+#ifdef KUTRACE_OFF
+#define kutrace_may_be_on() 0
+#else
 /*
  * What each of the macros asks first, in three instructions and without a call:
  * whether anything may be traced. The first one of a file that is made while the
@@ -229,47 +148,171 @@ on:
 	if (__builtin_expect(!__atomic_load_n(word, __ATOMIC_RELAXED), 1))
 		return 0;
 #endif
-	if (__builtin_expect(word == &kutrace_word_unknown, 0))
-		kutrace_look_here();
-	return 1;
+	if (__builtin_expect(word != &kutrace_word_unknown, 1))
+		return 1;
+	kutrace_look_here();
+	return kutrace_is_on();
 }
-#define KUTRACE_IF_ON(call) (kutrace_may_be_on() ? (call) : 0L)
-#define KUTRACE_MARK(name) KUTRACE_IF_ON(kutrace_site_mark(KUTRACE_SITE(name)))
-#define KUTRACE_EVENT(name, fields)                                           \
-	KUTRACE_IF_ON(kutrace_site_event(KUTRACE_SITE(name), fields))
-#define KUTRACE_ASYNC_BEGIN(name, id, fields)                                 \
-	KUTRACE_IF_ON(kutrace_site_async_begin(KUTRACE_SITE(name), id, fields))
-#define KUTRACE_ASYNC_END(name, id)                                           \
-	KUTRACE_IF_ON(kutrace_site_async_end(KUTRACE_SITE(name), id))
-/* A line of a log; of more than 119 bytes the first. */
-static inline long kutrace_log_at(struct kutrace_site *site, const char *text)
-{
-	struct kutrace_fields fields = KUTRACE_FIELDS;
-
-	if (!kutrace_is_on())
-		return 0;
-	kutrace_fields_text(&fields, text);
-	return kutrace_site_event(site, &fields);
-}
-#define KUTRACE_LOG(text)                                                     \
-	KUTRACE_IF_ON(kutrace_log_at(KUTRACE_SITE("log\0smessage"), text))
-#define KUTRACE_VALUE(name, value)                                            \
-	KUTRACE_IF_ON(kutrace_site_value(KUTRACE_SITE(name), value))
-#define KUTRACE_BEGIN(name) KUTRACE_IF_ON(kutrace_site_begin(KUTRACE_SITE(name)))
-#define KUTRACE_END(name) KUTRACE_IF_ON(kutrace_site_end(KUTRACE_SITE(name)))
-static inline void kutrace_scope_end(struct kutrace_site *const *site)
-{
-	(void)KUTRACE_IF_ON(kutrace_site_end(*site));
-}
-static inline struct kutrace_site *kutrace_scope_begin(struct kutrace_site *site)
-{
-	(void)KUTRACE_IF_ON(kutrace_site_begin(site));
-	return site;
-}
-#define KUTRACE_SCOPE(name)                                                   \
-	struct kutrace_site *__attribute__((cleanup(kutrace_scope_end),       \
-					    unused))                          \
-	KUTRACE_SPAN_NAME(__LINE__) = kutrace_scope_begin(KUTRACE_SITE(name))
 #endif
+
+static inline void kutrace_add_kind(struct kutrace_fields *fields, enum kutrace_kind kind)
+{
+	if (fields->count < 15)
+		fields->kinds |= (uint64_t)kind << (4 * fields->count++);
+}
+static inline void kutrace_add_word(struct kutrace_fields *fields, enum kutrace_kind kind,
+				    uint64_t word)
+{
+	kutrace_add_kind(fields, kind);
+	if (fields->used < 15)
+		fields->words[fields->used++] = word;
+}
+static inline void kutrace_add_unsigned(struct kutrace_fields *fields, unsigned long long value)
+{
+	kutrace_add_word(fields, KUTRACE_UNSIGNED, value);
+}
+static inline void kutrace_add_signed(struct kutrace_fields *fields, long long value)
+{
+	kutrace_add_word(fields, KUTRACE_SIGNED, (uint64_t)value);
+}
+static inline void kutrace_add_float(struct kutrace_fields *fields, double value)
+{
+	uint64_t word;
+
+	__builtin_memcpy(&word, &value, sizeof(word));
+	kutrace_add_word(fields, KUTRACE_FLOAT, word);
+}
+static inline void kutrace_add_bool(struct kutrace_fields *fields, unsigned value)
+{
+	kutrace_add_word(fields, KUTRACE_BOOL, !!value);
+}
+static inline void kutrace_add_hex(struct kutrace_fields *fields, const volatile void *value)
+{
+	kutrace_add_word(fields, KUTRACE_HEX, (uintptr_t)value);
+}
+static inline void kutrace_add_text(struct kutrace_fields *fields, const char *text)
+{
+	kutrace_add_kind(fields, KUTRACE_TEXT);
+	kutrace_fields_text(fields, text);
+}
+
+/* Adds a value by its type; kutrace.hpp has more of these. */
+#ifdef __cplusplus
+#define KUTRACE_ADDS(type, by) \
+	static inline void kutrace_add(struct kutrace_fields *fields, type value) { by(fields, value); }
+KUTRACE_ADDS(unsigned char, kutrace_add_unsigned)
+KUTRACE_ADDS(unsigned short, kutrace_add_unsigned)
+KUTRACE_ADDS(unsigned, kutrace_add_unsigned)
+KUTRACE_ADDS(unsigned long, kutrace_add_unsigned)
+KUTRACE_ADDS(unsigned long long, kutrace_add_unsigned)
+KUTRACE_ADDS(char, kutrace_add_signed)
+KUTRACE_ADDS(signed char, kutrace_add_signed)
+KUTRACE_ADDS(short, kutrace_add_signed)
+KUTRACE_ADDS(int, kutrace_add_signed)
+KUTRACE_ADDS(long, kutrace_add_signed)
+KUTRACE_ADDS(long long, kutrace_add_signed)
+KUTRACE_ADDS(float, kutrace_add_float)
+KUTRACE_ADDS(double, kutrace_add_float)
+KUTRACE_ADDS(bool, kutrace_add_bool)
+KUTRACE_ADDS(const char *, kutrace_add_text)
+KUTRACE_ADDS(const volatile void *, kutrace_add_hex)
+#undef KUTRACE_ADDS
+#else
+#define kutrace_add(fields, value)                                            \
+	_Generic((value),                                                     \
+		unsigned char: kutrace_add_unsigned,                          \
+		unsigned short: kutrace_add_unsigned,                         \
+		unsigned: kutrace_add_unsigned,                               \
+		unsigned long: kutrace_add_unsigned,                          \
+		unsigned long long: kutrace_add_unsigned,                     \
+		char: kutrace_add_signed,                                     \
+		signed char: kutrace_add_signed,                              \
+		short: kutrace_add_signed,                                    \
+		int: kutrace_add_signed,                                      \
+		long: kutrace_add_signed,                                     \
+		long long: kutrace_add_signed,                                \
+		float: kutrace_add_float,                                     \
+		double: kutrace_add_float,                                    \
+		_Bool: kutrace_add_bool,                                      \
+		char *: kutrace_add_text,                                     \
+		const char *: kutrace_add_text,                               \
+		default: kutrace_add_hex)(fields, value)
+#endif
+
+/* macro(name, value) for each of a list of names and values. */
+#define KUTRACE_EACH(macro, ...)                                              \
+	__VA_OPT__(KUTRACE_AGAIN3(KUTRACE_EACH_FIRST(macro, __VA_ARGS__)))
+#define KUTRACE_EACH_FIRST(macro, name, value, ...)                           \
+	macro(name, value) __VA_OPT__(KUTRACE_EACH_NEXT KUTRACE_NO_ARGUMENTS (macro, __VA_ARGS__))
+#define KUTRACE_EACH_NEXT() KUTRACE_EACH_FIRST
+#define KUTRACE_NO_ARGUMENTS ()
+#define KUTRACE_AGAIN3(...) KUTRACE_AGAIN2(KUTRACE_AGAIN2(KUTRACE_AGAIN2(__VA_ARGS__)))
+#define KUTRACE_AGAIN2(...) KUTRACE_AGAIN1(KUTRACE_AGAIN1(KUTRACE_AGAIN1(__VA_ARGS__)))
+#define KUTRACE_AGAIN1(...) KUTRACE_AGAIN0(KUTRACE_AGAIN0(KUTRACE_AGAIN0(__VA_ARGS__)))
+#define KUTRACE_AGAIN0(...) __VA_ARGS__
+#define KUTRACE_PASTE(first, second) KUTRACE_PASTE_EXPANDED(first, second)
+#define KUTRACE_PASTE_EXPANDED(first, second) first##second
+
+/* The place, and the values, that the macros below record. */
+#define KUTRACE_NAME(name, value) "\0" name
+#define KUTRACE_ADD(name, value) kutrace_add(&kutrace_values, value);
+#define KUTRACE_HERE(name, ...)                                               \
+	static struct kutrace_site kutrace_here = {                           \
+		0, name KUTRACE_EACH(KUTRACE_NAME, __VA_ARGS__),              \
+		sizeof(name KUTRACE_EACH(KUTRACE_NAME, __VA_ARGS__)) - 1      \
+	};
+#define KUTRACE_VALUES(...)                                                   \
+	struct kutrace_fields kutrace_values = { 0, { 0 }, 0, 0 };            \
+	KUTRACE_EACH(KUTRACE_ADD, __VA_ARGS__)
+#define KUTRACE_IF_ON(...)                                                    \
+	__extension__({ kutrace_may_be_on() ? __extension__({ __VA_ARGS__ }) : 0L; })
+#define KUTRACE_RECORD(function, name, ...)                                   \
+	KUTRACE_HERE(name, __VA_ARGS__)                                       \
+	__VA_OPT__(KUTRACE_VALUES(__VA_ARGS__))                               \
+	long kutrace_is_recorded = KUTRACE_PASTE(function, __VA_OPT__(_with)) \
+		(&kutrace_here __VA_OPT__(, &kutrace_values));
+
+/* This moment. */
+#define KUTRACE_MARK(name, ...)                                               \
+	KUTRACE_IF_ON(KUTRACE_RECORD(kutrace_site_mark, name, __VA_ARGS__) kutrace_is_recorded;)
+/* A line of a log, of which 119 bytes have room. */
+#define KUTRACE_LOG(text) KUTRACE_MARK("log", "message", (const char *)(text))
+/* How much something is now, an integer of 64 bits with its sign. */
+#define KUTRACE_COUNTER(name, value)                                          \
+	KUTRACE_IF_ON(KUTRACE_HERE(name, ) kutrace_site_counter(&kutrace_here, value);)
+
+/*
+ * This thread is in a part of the program: to the end of the block, however that
+ * is left, or from its start to the end of the same name. Spans nest.
+ */
+#define KUTRACE_SPAN(name, ...)                                               \
+	struct kutrace_site *__attribute__((cleanup(kutrace_span_leave), unused)) \
+	KUTRACE_PASTE(kutrace_span_, __LINE__) =                              \
+		!kutrace_may_be_on() ? NULL : __extension__({                 \
+			KUTRACE_RECORD(kutrace_site_begin, name, __VA_ARGS__) \
+			kutrace_is_recorded ? &kutrace_here : NULL;           \
+		})
+#define KUTRACE_SPAN_BEGIN(name, ...)                                         \
+	KUTRACE_IF_ON(KUTRACE_RECORD(kutrace_site_begin, name, __VA_ARGS__) kutrace_is_recorded;)
+#define KUTRACE_SPAN_END(name) KUTRACE_IF_ON(KUTRACE_HERE(name, ) kutrace_site_end(&kutrace_here);)
+static inline void kutrace_span_leave(struct kutrace_site *const *begun)
+{
+#ifdef KUTRACE_OFF
+	(void)begun;
+#else
+	if (*begun)
+		kutrace_site_end(*begun);
+#endif
+}
+
+/*
+ * The program is at something, which any thread may end, by its name and number;
+ * no two of a name may have the same number at a time.
+ */
+#define KUTRACE_ASYNC_SPAN_BEGIN(name, id, ...)                               \
+	KUTRACE_IF_ON(KUTRACE_HERE(name, __VA_ARGS__) KUTRACE_VALUES(__VA_ARGS__) \
+		      kutrace_site_async_begin(&kutrace_here, id, &kutrace_values);)
+#define KUTRACE_ASYNC_SPAN_END(name, id)                                      \
+	KUTRACE_IF_ON(KUTRACE_HERE(name, ) kutrace_site_async_end(&kutrace_here, id);)
 
 #endif /* KUTRACE_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * The C side of Kutrace.java:
+ * The C side of kutrace/Kutrace.java:
  * gcc -shared -fPIC -I$JAVA_HOME/include -I$JAVA_HOME/include/linux kutrace_java.c -lkutrace -o libkutrace_java.so
  */
 #include <jni.h>
@@ -8,40 +8,31 @@
 #include <stdlib.h>
 
 #define NATIVE(type, name, ...)                                               \
-	JNIEXPORT type JNICALL Java_Kutrace_##name(JNIEnv *env, jclass class, ##__VA_ARGS__)
+	JNIEXPORT type JNICALL Java_kutrace_Kutrace_##name(JNIEnv *env, jclass class, ##__VA_ARGS__)
 
 static struct kutrace_site *at(jlong site)
 {
 	return (struct kutrace_site *)(intptr_t)site;
 }
 
-/* Numbers as words, and where there is a text that instead. */
-static struct kutrace_fields fields_of(JNIEnv *env, jlongArray words, jobjectArray texts)
-{
-	struct kutrace_fields fields = KUTRACE_FIELDS;
-	jsize n, count = (*env)->GetArrayLength(env, words);
-
-	for (n = 0; n < count; n++) {
-		jstring text = (*env)->GetObjectArrayElement(env, texts, n);
-		const char *bytes = text ? (*env)->GetStringUTFChars(env, text, NULL) : NULL;
-		jlong word;
-
-		if (bytes) {
-			kutrace_fields_text(&fields, bytes);
-			(*env)->ReleaseStringUTFChars(env, text, bytes);
-		} else {
-			(*env)->GetLongArrayRegion(env, words, n, 1, &word);
-			kutrace_fields_word(&fields, word);
-		}
-		if (text)
-			(*env)->DeleteLocalRef(env, text);
-	}
-	return fields;
-}
-
-NATIVE(jboolean, isOn)
+NATIVE(jboolean, isOn0)
 {
 	return kutrace_is_on();
+}
+
+NATIVE(jboolean, keep0, jstring reason)
+{
+	const char *bytes = reason ? (*env)->GetStringUTFChars(env, reason, NULL) : NULL;
+	jboolean is_recorded = bytes && kutrace_keep(bytes) > 0;
+
+	if (bytes)
+		(*env)->ReleaseStringUTFChars(env, reason, bytes);
+	return is_recorded;
+}
+
+NATIVE(jboolean, traceId0, jlong high, jlong low, jlong span)
+{
+	return kutrace_trace_id(high, low, span) == 1;
 }
 
 /* The place and its name stay as long as the program, as the library wants them. */
@@ -60,19 +51,9 @@ NATIVE(jlong, site0, jbyteArray name)
 	return (intptr_t)site;
 }
 
-NATIVE(jboolean, mark0, jlong site)
+NATIVE(jboolean, counter0, jlong site, jlong number)
 {
-	return kutrace_site_mark(at(site)) == 1;
-}
-
-NATIVE(jboolean, value0, jlong site, jlong number)
-{
-	return kutrace_site_value(at(site), number) == 1;
-}
-
-NATIVE(jboolean, begin0, jlong site)
-{
-	return kutrace_site_begin(at(site)) == 1;
+	return kutrace_site_counter(at(site), number) == 1;
 }
 
 NATIVE(jboolean, end0, jlong site)
@@ -80,28 +61,38 @@ NATIVE(jboolean, end0, jlong site)
 	return kutrace_site_end(at(site)) == 1;
 }
 
-NATIVE(jboolean, event0, jlong site, jlongArray words, jobjectArray texts)
-{
-	struct kutrace_fields fields = fields_of(env, words, texts);
-
-	return kutrace_site_event(at(site), &fields) == 1;
-}
-
-NATIVE(jboolean, beginWith0, jlong site, jlongArray words, jobjectArray texts)
-{
-	struct kutrace_fields fields = fields_of(env, words, texts);
-
-	return kutrace_site_begin_with(at(site), &fields) == 1;
-}
-
-NATIVE(jboolean, asyncBegin0, jlong site, jlong number, jlongArray words, jobjectArray texts)
-{
-	struct kutrace_fields fields = fields_of(env, words, texts);
-
-	return kutrace_site_async_begin(at(site), number, &fields) == 1;
-}
-
 NATIVE(jboolean, asyncEnd0, jlong site, jlong number)
 {
 	return kutrace_site_async_end(at(site), number) == 1;
+}
+
+/* A mark, the start of a span, or that of an async one: with words, and where there is a text that instead. */
+NATIVE(jboolean, put0, jlong site, jint what, jlong number, jlong kinds, jlongArray words, jobjectArray texts)
+{
+	struct kutrace_fields fields = { 0, { 0 }, kinds, 0 };
+	jsize n, count = (*env)->GetArrayLength(env, words);
+
+	for (n = 0; n < count; n++) {
+		jstring text = (*env)->GetObjectArrayElement(env, texts, n);
+		const char *bytes = text ? (*env)->GetStringUTFChars(env, text, NULL) : NULL;
+		jlong word;
+
+		if (text) {
+			kutrace_fields_text(&fields, bytes);
+			if (bytes)
+				(*env)->ReleaseStringUTFChars(env, text, bytes);
+			(*env)->DeleteLocalRef(env, text);
+		} else if (fields.used < 15) {
+			(*env)->GetLongArrayRegion(env, words, n, 1, &word);
+			fields.words[fields.used++] = word;
+		}
+	}
+	switch (what) {
+	case 0:
+		return kutrace_site_mark_with(at(site), &fields) == 1;
+	case 1:
+		return kutrace_site_begin_with(at(site), &fields) == 1;
+	default:
+		return kutrace_site_async_begin(at(site), number, &fields) == 1;
+	}
 }

@@ -7,12 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <spawn.h>
+#include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include <string>
+#include <vector>
+
 #include "../include/kutrace.h"
+#include "../include/kutrace_original.h"
 
 namespace {
 const long kSystemCall = 1023;
@@ -21,6 +28,29 @@ const int kMaxName = 55;
 
 // Of the last DoReset.
 u64 mode = 0;
+
+// Runs kutrace_control, which is looked for on PATH, with arguments, or has it carry out words, one a line: the status
+// that it ends with, 0 done, 1 failed, 2 not understood, 3 done but events were lost; it says on standard error why.
+int Control(const std::string& words, std::vector<const char*> argv = {}) {
+  // No pipe: it could end before it has read all, and this program by a signal then.
+  int input = memfd_create("words", MFD_CLOEXEC);
+  argv.insert(argv.begin(), "kutrace_control");
+  argv.push_back(NULL);
+  posix_spawn_file_actions_t actions;
+  pid_t child;
+  int status = 1;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, 0);
+  if (write(input, words.data(), words.size()) != (ssize_t)words.size() || lseek(input, 0, SEEK_SET) != 0 ||
+      posix_spawnp(&child, argv[0], &actions, NULL, const_cast<char**>(argv.data()), environ) != 0) {
+    fprintf(stderr, "kutrace: kutrace_control cannot be started\n");
+  } else if (waitpid(child, &status, 0) == child) {
+    status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  }
+  posix_spawn_file_actions_destroy(&actions);
+  close(input);
+  return status;
+}
 }  // namespace
 
 namespace kutrace {
@@ -126,7 +156,7 @@ u64 DoControl(u64 command, u64 arg) { return syscall(kSystemCall, command, arg);
 
 void DoReset(u64 control_flags) {
   mode = control_flags;
-  kutrace_control("off\nreset");
+  Control("off\nreset\n");
 }
 
 // kutrace_control gathers the names when it writes the trace.
@@ -135,10 +165,10 @@ void DoInit(const char* process_name) {}
 bool DoOn() {
   char go[16];
   snprintf(go, sizeof(go), "go%s%s%s", mode & 1 ? "ipc" : "", mode & 4 ? "llc" : "", mode & 2 ? "wrap" : "");
-  return kutrace_control(go) == 0;
+  return Control(go) == 0;
 }
 
-bool DoOff() { return kutrace_control("off") == 0; }
+bool DoOff() { return Control("off\n") == 0; }
 
 // The recorder closes its blocks when it stops.
 void DoFlush() {}
@@ -147,13 +177,13 @@ void DoFlush() {}
 void DoDump(const char* fname) {
   char part[4096];
   snprintf(part, sizeof(part), "%s.%d.part", fname, getpid());
-  int status = kutrace_stop(part);
+  int status = Control("", {"stop", "--", part});
   bool written = status == 0 || status == 3;
   if (written && rename(part, fname)) perror(fname);
-  if (written) kutrace_control("reset");
+  if (written) Control("reset\n");
 }
 
-void DoStat(u64 control_flags) { kutrace_control("stat"); }
+void DoStat(u64 control_flags) { Control("stat\n"); }
 
 void DoQuit() {
   DoOff();

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Marks, parts and fields of a Python program in the KUtrace trace of the machine it runs on.
+"""Marks, spans, counters and lines of a log of a Python program in the KUtrace trace of the machine it runs on.
 
     import kutrace
 
-    kutrace.mark("parsed")
-    with kutrace.part("request", path="/index", size=17):
+    with kutrace.span("find", path=path, size=17):
         ...
+    kutrace.mark("reply", status=200)
+    kutrace.counter("queued", len(queue))
+    upload = kutrace.async_span("upload", 7, size=4096)  # upload.end() in any thread, or with upload:
+    kutrace.log("disk full")
 
-    @kutrace.part("reply")
+    @kutrace.span("reply")
     def reply(): ...
 
-    async with kutrace.part("request", path="/index"):
+    async with kutrace.span("request", path="/index"):
         await ...
 
     logging.getLogger().addHandler(kutrace.Handler())
 
-Each is recorded without a system call, and costs about as much as a call of a C function by ctypes; while nothing is
-traced it is one such call. libkutrace.so is looked for as any shared library is.
+A field is a number, a bool, or shown as str() does; all of one entry have 120 bytes. Each is recorded without a system
+call, and costs about as much as a call of a C function by ctypes; while nothing is traced it is one such call.
+libkutrace.so is looked for as any shared library is; where there is none, nothing is recorded.
 """
 
 import contextlib
@@ -27,7 +31,7 @@ import itertools
 import logging
 import struct
 
-__all__ = ["Handler", "begin", "end", "event", "is_on", "keep", "mark", "part", "value"]
+__all__ = ["Handler", "async_span", "counter", "is_on", "keep", "log", "mark", "span", "trace_id"]
 
 
 class _Site(ctypes.Structure):
@@ -35,119 +39,174 @@ class _Site(ctypes.Structure):
 
 
 class _Fields(ctypes.Structure):
-    _fields_ = [("used", ctypes.c_size_t), ("words", ctypes.c_uint64 * 15)]
+    _fields_ = [
+        ("used", ctypes.c_size_t),
+        ("words", ctypes.c_uint64 * 15),
+        ("kinds", ctypes.c_uint64),
+        ("count", ctypes.c_uint64),
+    ]
 
 
 def _load():
-    try:
-        return ctypes.PyDLL("libkutrace.so.0")
-    except OSError:
-        return ctypes.PyDLL("libkutrace.so")
+    # The functions do not wait, so the interpreter's lock is kept.
+    for name in ("libkutrace.so.0", "libkutrace.so"):
+        with contextlib.suppress(OSError):
+            return ctypes.PyDLL(name)
+    return None
 
 
-# The functions do not wait, so the interpreter's lock is kept.
 _library = _load()
-_library.kutrace_fields_word.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
-_library.kutrace_fields_text.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-_library.kutrace_keep.argtypes = [ctypes.c_char_p]
-_library.kutrace_keep.restype = ctypes.c_long
-for _name, _arguments in {
-    "mark": [],
-    "begin": [],
-    "end": [],
-    "value": [ctypes.c_int64],
-    "event": [ctypes.c_void_p],
-    "begin_with": [ctypes.c_void_p],
-    "async_begin": [ctypes.c_uint64, ctypes.c_void_p],
-    "async_end": [ctypes.c_uint64],
-}.items():
-    getattr(_library, "kutrace_site_" + _name).argtypes = [ctypes.c_void_p, *_arguments]
+
+
+def _function(name, result, *arguments):
+    if _library is None:
+        return lambda *_: 0
+    function = getattr(_library, "kutrace_" + name)
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+_POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_uint64
+_is_on = _function("is_on", ctypes.c_int)
+_keep = _function("keep", ctypes.c_long, ctypes.c_char_p)
+_trace_id = _function("trace_id", ctypes.c_long, _NUMBER, _NUMBER, _NUMBER)
+_text = _function("fields_text", None, _POINTER, ctypes.c_char_p)
+_mark = _function("site_mark", ctypes.c_long, _POINTER)
+_mark_with = _function("site_mark_with", ctypes.c_long, _POINTER, _POINTER)
+_begin = _function("site_begin", ctypes.c_long, _POINTER)
+_begin_with = _function("site_begin_with", ctypes.c_long, _POINTER, _POINTER)
+_end = _function("site_end", ctypes.c_long, _POINTER)
+_counter = _function("site_counter", ctypes.c_long, _POINTER, ctypes.c_int64)
+_async_begin = _function("site_async_begin", ctypes.c_long, _POINTER, _NUMBER, _POINTER)
+_async_end = _function("site_async_end", ctypes.c_long, _POINTER, _NUMBER)
 
 # By name and types of fields. They stay: the library keeps their addresses.
 _sites = {}
 
-# Of parts that are left and entered again, as those of coroutines.
+# Of spans that are left and entered again, as those of coroutines.
 _numbers = itertools.count(1)
 
 
 def is_on():
     """Whether anything is traced now."""
-    return bool(_library.kutrace_is_on())
+    return bool(_is_on())
 
 
-def _site(name):
-    site = _sites.get(name)
+def _site(text, kinds=0):
+    site = _sites.get((text, kinds))
     if site is None:
-        text = name.encode(errors="replace")
-        site = _sites.setdefault(name, _Site(0, text, len(text)))
+        encoded = text.encode(errors="replace")
+        site = _sites.setdefault((text, kinds), _Site(0, encoded, len(encoded)))
     return ctypes.byref(site)
+
+
+def _bytes(text):
+    return str(text).replace("\0", "").encode(errors="replace")
 
 
 def _pack(name, values):
     """The place that a name with fields of these types has, and the values."""
     fields = _Fields()
-    kinds = [name]
-    for field, value in values.items():
+    for value in values.values():
         if isinstance(value, bool):
-            kind, word = "b", int(value)
+            kind, word = 4, int(value)
         elif isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
-            kind, word = "i", value & (1 << 64) - 1
+            kind, word = 2, value & (1 << 64) - 1
         elif isinstance(value, float):
-            kind, word = "f", struct.unpack("<Q", struct.pack("<d", value))[0]
+            kind, word = 3, struct.unpack("<Q", struct.pack("<d", value))[0]
         else:
-            kind, word = "s", None
-        kinds.append(kind + field)
+            kind, word = 6, None
+        if fields.count < 15:
+            fields.kinds |= kind << 4 * fields.count
+            fields.count += 1
         if word is None:
-            _library.kutrace_fields_text(ctypes.byref(fields), str(value).replace("\0", "").encode(errors="replace"))
-        else:
-            _library.kutrace_fields_word(ctypes.byref(fields), word)
-    return _site("\0".join(kinds)), ctypes.byref(fields)
+            _text(ctypes.byref(fields), _bytes(value))
+        elif fields.used < 15:
+            fields.words[fields.used] = word
+            fields.used += 1
+    return _site("\0".join([name, *itertools.islice(values, 15)]), fields.kinds), ctypes.byref(fields)
 
 
-def mark(name):
+def mark(name, /, **fields):
     """This thread is here now; whether that is in the trace."""
-    return bool(_library.kutrace_site_mark(_site(name)))
+    if not fields:
+        return bool(_mark(_site(name)))
+    return is_on() and bool(_mark_with(*_pack(name, fields)))
 
 
-def event(name, **fields):
-    """The same with fields: numbers, booleans, and what else there is as text, 120 bytes in all."""
-    return is_on() and bool(_library.kutrace_site_event(*_pack(name, fields)))
+def counter(name, number):
+    """How much something is now, an integer; whether that is in the trace."""
+    return bool(_counter(_site(name), number))
 
 
-def value(name, number):
-    """What is counted here is this much now."""
-    return bool(_library.kutrace_site_value(_site(name), number))
+def log(line):
+    """A line of a log; whether that is in the trace."""
+    return mark("log", message=line)
 
 
 def keep(reason):
     """Asks for this moment to be kept, by `kutrace_control watch --when keep`; whether that is in the trace."""
-    return _library.kutrace_keep(reason.replace("\0", "").encode(errors="replace")) > 0
+    return _keep(_bytes(reason)) > 0
 
 
-class part(contextlib.ContextDecorator):
-    """This thread is in a part of the program: in a with statement, or in the function that this decorates.
+def trace_id(trace, span):
+    """This thread works on this span of this trace of OpenTelemetry now, both numbers; whether that is in the trace."""
+    return bool(_trace_id(trace >> 64, trace & (1 << 64) - 1, span))
 
-    What awaits is not always in the part in which its thread is. A part that it is in to the end of an async with
-    statement is one that any thread may end, with a number of its own; and so is a coroutine function, or a generator,
-    that this decorates. Each async with statement needs a part of its own. Async generators are left as they are.
+
+class async_span:
+    """The program is at something until `end` is called or a with statement ends, in any thread.
+
+    No two of one name may have the same number at a time.
     """
 
-    def __init__(self, name, **fields):
-        self.name, self.fields = name, fields
+    def __init__(self, name, number, /, **fields):
+        self._name, self._number = name, number
+        self._begun = False
+        if is_on():
+            site, packed = _pack(name, fields)
+            self._begun = bool(_async_begin(site, number, packed))
+
+    def end(self):
+        """It ends; whether that is in the trace."""
+        begun, self._begun = self._begun, False
+        return begun and bool(_async_end(_site(self._name), self._number))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+        return False
+
+
+class span(contextlib.ContextDecorator):
+    """This thread is in a part of the program: in a with statement, or in the function that this decorates.
+
+    What awaits is not always in the span in which its thread is. A span that it is in to the end of an async with
+    statement is an async one, with a number of its own; and so is that of a coroutine function, or a generator, that
+    this decorates. Each async with statement needs a span of its own. Async generators are left as they are.
+    """
+
+    def __init__(self, name, /, **fields):
+        self._name, self._fields = name, fields
+
+    def _numbered(self):
+        return async_span(self._name, next(_numbers) if is_on() else 0, **self._fields)
 
     def __call__(self, function):
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def inside(*arguments, **named):
-                with _numbered(self.name, self.fields):
+                with self._numbered():
                     return await function(*arguments, **named)
 
         elif inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
             def inside(*arguments, **named):
-                with _numbered(self.name, self.fields):
+                with self._numbered():
                     return (yield from function(*arguments, **named))
 
         elif inspect.isasyncgenfunction(function):
@@ -157,54 +216,23 @@ class part(contextlib.ContextDecorator):
         return inside
 
     async def __aenter__(self):
-        self.numbered = _numbered(self.name, self.fields)
-        self.numbered.__enter__()
+        self._entered = self._numbered()
         return self
 
     async def __aexit__(self, *_):
-        return self.numbered.__exit__()
+        self._entered.end()
+        return False
 
     def __enter__(self):
-        if not self.fields:
-            _library.kutrace_site_begin(_site(self.name))
+        if not self._fields:
+            _begin(_site(self._name))
         elif is_on():
-            _library.kutrace_site_begin_with(*_pack(self.name, self.fields))
+            _begin_with(*_pack(self._name, self._fields))
         return self
 
     def __exit__(self, *_):
-        _library.kutrace_site_end(_site(self.name))
+        _end(_site(self._name))
         return False
-
-
-class _numbered:
-    """A part with a number that no other of its name has, unless the program numbers some itself."""
-
-    def __init__(self, name, fields):
-        self.name, self.fields, self.number = name, fields, 0
-
-    def __enter__(self):
-        if is_on():
-            self.number = next(_numbers)
-            site, packed = _pack(self.name, self.fields)
-            _library.kutrace_site_async_begin(site, self.number, packed)
-
-    def __exit__(self, *_):
-        if self.number:
-            end(self.name, self.number)
-        return False
-
-
-def begin(name, number, **fields):
-    """A part begins that any thread may end, by its name and number."""
-    if not is_on():
-        return False
-    site, packed = _pack(name, fields)
-    return bool(_library.kutrace_site_async_begin(site, number, packed))
-
-
-def end(name, number):
-    """And ends."""
-    return bool(_library.kutrace_site_async_end(_site(name), number))
 
 
 class Handler(logging.Handler):
@@ -213,6 +241,6 @@ class Handler(logging.Handler):
     def emit(self, record):
         if is_on():
             try:
-                event("log", level=record.levelname, logger=record.name, message=record.getMessage())
+                mark("log", level=record.levelname, logger=record.name, message=record.getMessage())
             except Exception:
                 self.handleError(record)

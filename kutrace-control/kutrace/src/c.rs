@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The functions of include/kutrace.h, where each is described.
+//! The functions of include/kutrace.h and include/kutrace_original.h, where each is described.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{c_char, c_int, c_long, CStr, OsStr};
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::{c_char, c_int, c_long, CStr};
 
 use kutrace_format::abi::programs::{BEGIN, END, MARK, VALUE};
 use kutrace_format::abi::user::{TEST, VERSION};
-use rustix::io::Errno;
 
-use crate::event::{
+use crate::fields::{Fields, Kinds};
+use crate::original::event::{
     DEQUEUE, ENQUEUE, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_A, MARK_B, MARK_C, MARK_D, RPC_MIDDLE, RPC_REQUEST,
     RPC_RESPONSE,
 };
-use crate::fields::Fields;
-use crate::insert::{self, Named};
+use crate::original::{insert_event, insert_name, name, rpc, text, Named};
 use crate::site::Site;
-use crate::{control, name, otel, rpc, state, text};
+use crate::{otel, state};
 
 /// A text of C, or null.
 #[repr(transparent)]
@@ -56,9 +52,9 @@ macro_rules! recording {
 }
 
 recording! {
-    kutrace_mark_a(label) insert::event(MARK_A, text::base40(label));
-    kutrace_mark_b(label) insert::event(MARK_B, text::base40(label));
-    kutrace_mark_c(label) insert::event(MARK_C, text::base40(label));
+    kutrace_mark_a(label) insert_event(MARK_A, text::base40(label));
+    kutrace_mark_b(label) insert_event(MARK_B, text::base40(label));
+    kutrace_mark_c(label) insert_event(MARK_C, text::base40(label));
     kutrace_rpc_request(method, id: u16, bytes: u64) rpc::begin(RPC_REQUEST, method, id, bytes);
     kutrace_rpc_response(method, id: u16, bytes: u64) rpc::begin(RPC_RESPONSE, method, id, bytes);
     kutrace_rpc_resume(method, id: u16) rpc::begin(RPC_MIDDLE, method, id, 0);
@@ -75,7 +71,7 @@ extern "C" fn kutrace_mark_d(number: u32) -> c_long {
     if state::trace() == 0 {
         0
     } else {
-        insert::event(MARK_D, number)
+        insert_event(MARK_D, number)
     }
 }
 
@@ -109,7 +105,7 @@ extern "C" fn kutrace_addevent(event: u16, value: u32) -> c_long {
     if state::trace() == 0 {
         0
     } else {
-        insert::event(event, value)
+        insert_event(event, value)
     }
 }
 
@@ -119,7 +115,7 @@ unsafe extern "C" fn kutrace_addname(kind: u16, number: u32, name: Text) -> c_lo
         return 0;
     }
     // SAFETY: kutrace.h asks for what is needed.
-    insert::name(kind.into(), number, unsafe { name.bytes() })
+    insert_name(kind.into(), number, unsafe { name.bytes() })
 }
 
 #[no_mangle]
@@ -147,31 +143,6 @@ extern "C" fn kutrace_version() -> c_long {
     state::call(VERSION, 0)
 }
 
-#[no_mangle]
-unsafe extern "C" fn kutrace_go(mode: Text) -> c_int {
-    // SAFETY: kutrace.h asks for what is needed.
-    let mode = unsafe { mode.bytes() };
-    status(control::go(if mode.is_empty() { "go".as_ref() } else { OsStr::from_bytes(mode) }))
-}
-
-#[no_mangle]
-unsafe extern "C" fn kutrace_stop(file: Text) -> c_int {
-    // SAFETY: kutrace.h asks for what is needed.
-    let file = unsafe { file.bytes() };
-    status(control::stop((!file.is_empty()).then(|| Path::new(OsStr::from_bytes(file)))))
-}
-
-#[no_mangle]
-unsafe extern "C" fn kutrace_control(words: Text) -> c_int {
-    // SAFETY: kutrace.h asks for what is needed.
-    status(control::control(unsafe { words.bytes() }))
-}
-
-/// How kutrace_control ended, or a negative errno.
-fn status(ended: io::Result<i32>) -> c_int {
-    ended.unwrap_or_else(|error| -error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
-}
-
 /// Defines functions of a place in the program.
 macro_rules! of_site {
     ($($function:ident($site:ident $(, $argument:ident: $kind:ty)*) $does:expr;)*) => {$(
@@ -185,29 +156,37 @@ macro_rules! of_site {
 }
 
 of_site! {
-    kutrace_site_mark(site) site.put(MARK, &[]);
-    kutrace_site_begin(site) site.put(BEGIN, &[]);
-    kutrace_site_end(site) site.put(END, &[]);
-    kutrace_site_value(site, value: i64) site.put(VALUE, &[value as u64]);
+    kutrace_site_mark(site) site.put(MARK, Kinds::KNOWN, &[]);
+    kutrace_site_begin(site) site.put(BEGIN, Kinds::KNOWN, &[]);
+    kutrace_site_end(site) site.put(END, Kinds::KNOWN, &[]);
+    kutrace_site_counter(site, value: i64) site.put(VALUE, Kinds::KNOWN, &[value as u64]);
     kutrace_site_async_end(site, id: u64) site.async_end(id);
+}
+
+/// Fields with their types, as C adds them.
+#[repr(C)]
+struct Typed {
+    fields: Fields,
+    kinds: Kinds,
+    count: u64,
 }
 
 /// Defines functions of a place and fields.
 macro_rules! of_fields {
-    ($($function:ident($site:ident, $fields:ident $(, $argument:ident: $kind:ty)*) $does:expr;)*) => {$(
+    ($($function:ident($site:ident, $typed:ident $(, $argument:ident: $kind:ty)*) $does:expr;)*) => {$(
         #[no_mangle]
-        unsafe extern "C" fn $function($site: *const Site $(, $argument: $kind)*, fields: *const Fields) -> c_long {
-            // SAFETY: kutrace.h asks for a place that stays, and for fields or null.
-            let ($site, $fields) = unsafe { (&*$site, fields.as_ref().unwrap_or(&Fields::NONE)) };
-            $does.into()
+        unsafe extern "C" fn $function($site: *const Site $(, $argument: $kind)*, typed: *const Typed) -> c_long {
+            // SAFETY: kutrace.h asks for a place that stays, and for fields.
+            let ($site, $typed) = unsafe { (&*$site, &*typed) };
+            $does
         }
     )*};
 }
 
 of_fields! {
-    kutrace_site_event(site, fields) site.event(fields);
-    kutrace_site_begin_with(site, fields) site.begin_with(fields);
-    kutrace_site_async_begin(site, fields, id: u64) site.async_begin(id, fields);
+    kutrace_site_mark_with(site, typed) site.put(MARK, typed.kinds, typed.fields.words());
+    kutrace_site_begin_with(site, typed) site.put(BEGIN, typed.kinds, typed.fields.words());
+    kutrace_site_async_begin(site, typed, id: u64) site.put_numbered(id, typed.kinds, &typed.fields);
 }
 
 #[no_mangle]
@@ -215,18 +194,10 @@ extern "C" fn kutrace_trace_id(high: u64, low: u64, span: u64) -> c_long {
     otel::trace_id(u128::from(high) << 64 | u128::from(low), span).into()
 }
 
-/// Adds bytes, a text, to fields.
+/// Adds the words of a text to fields, of which kutrace.h counts it and adds its type.
 #[no_mangle]
-unsafe extern "C" fn kutrace_fields_text(fields: *mut Fields, text: Text) {
+unsafe extern "C" fn kutrace_fields_text(typed: *mut Typed, text: Text) {
     // SAFETY: kutrace.h asks for both.
-    let (fields, text) = unsafe { (&mut *fields, text.bytes()) };
-    *fields = fields.bytes(text, false);
-}
-
-/// Adds a number to fields.
-#[no_mangle]
-unsafe extern "C" fn kutrace_fields_word(fields: *mut Fields, word: u64) {
-    // SAFETY: kutrace.h asks for them.
-    let fields = unsafe { &mut *fields };
-    *fields = fields.u64(word);
+    let (typed, text) = unsafe { (&mut *typed, text.bytes()) };
+    typed.fields = typed.fields.bytes(text, false);
 }

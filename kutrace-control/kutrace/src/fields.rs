@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
+use std::marker::PhantomData;
 
 use kutrace_format::abi::programs::{PAYLOAD_MAX, TEXT_CUT};
 
@@ -16,8 +18,6 @@ pub struct Fields {
 }
 
 impl Fields {
-    pub(crate) const NONE: Fields = Fields::new();
-
     /// None.
     #[inline]
     pub const fn new() -> Fields {
@@ -45,34 +45,6 @@ impl Fields {
             *word = value;
             self.used += 1;
         }
-    }
-
-    /// A number with its sign.
-    #[inline]
-    #[must_use]
-    pub fn i64(self, value: i64) -> Fields {
-        self.u64(value as u64)
-    }
-
-    /// A double.
-    #[inline]
-    #[must_use]
-    pub fn f64(self, value: f64) -> Fields {
-        self.u64(value.to_bits())
-    }
-
-    /// Yes or no.
-    #[inline]
-    #[must_use]
-    pub fn bool(self, value: bool) -> Fields {
-        self.u64(value.into())
-    }
-
-    /// A number that is shown in base 16.
-    #[inline]
-    #[must_use]
-    pub fn hex(self, value: u64) -> Fields {
-        self.u64(value)
     }
 
     /// A text, as much of it as has room.
@@ -151,32 +123,234 @@ impl fmt::Write for Shown {
     }
 }
 
+/// The types of fields, four bits each from the lowest up, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Kinds(pub u64);
+
+impl Kinds {
+    /// There are no fields, or the text of the name has their types.
+    pub const KNOWN: Kinds = Kinds(0);
+
+    const UNSIGNED: u64 = 1;
+    const SIGNED: u64 = 2;
+    const FLOAT: u64 = 3;
+    const BOOL: u64 = 4;
+    const HEX: u64 = 5;
+    const TEXT: u64 = 6;
+    /// The letter of each in the format.
+    const LETTERS: [u8; 16] = *b"?uifbxs?????????";
+
+    /// A name and those of its fields, each of these after a zero, as the format has them: with each one's type before
+    /// it. `room` is where that is made.
+    pub fn before<'a>(self, name: &'a [u8], room: &'a mut [u8]) -> &'a [u8] {
+        if self == Kinds::KNOWN {
+            return name;
+        }
+        let (mut used, mut left) = (0, self.0);
+        let mut put = |byte| {
+            if let Some(at) = room.get_mut(used) {
+                *at = byte;
+                used += 1;
+            }
+        };
+        for &byte in name {
+            put(byte);
+            if byte == 0 {
+                put(Kinds::LETTERS[(left & 15) as usize]);
+                left >>= 4;
+            }
+        }
+        &room[..used]
+    }
+}
+
+/// Fields with their types, which are known when the program is compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Typed<L> {
+    /// Their values.
+    pub fields: Fields,
+    types: PhantomData<L>,
+}
+
+/// The types of fields: none, or those before the last and it.
+pub trait List {
+    /// How many there are.
+    const COUNT: u32;
+    /// Which.
+    const KINDS: Kinds;
+}
+
+impl List for () {
+    const COUNT: u32 = 0;
+    const KINDS: Kinds = Kinds::KNOWN;
+}
+
+impl<L: List, V: Value> List for (L, V) {
+    const COUNT: u32 = {
+        assert!(L::COUNT < PAYLOAD_MAX as u32, "a mark has 15 fields at most");
+        L::COUNT + 1
+    };
+    const KINDS: Kinds = Kinds(L::KINDS.0 | V::KIND << (4 * (Self::COUNT - 1)));
+}
+
+impl Typed<()> {
+    /// No fields.
+    #[inline]
+    pub const fn none() -> Typed<()> {
+        Typed { fields: Fields::new(), types: PhantomData }
+    }
+}
+
+impl<L: List> Typed<L> {
+    /// Another field.
+    #[inline]
+    pub fn with<V: Value>(self, value: &V) -> Typed<(L, V)> {
+        Typed { fields: value.add_to(self.fields), types: PhantomData }
+    }
+}
+
+/// What a field can be. No other crate can name this, so at each place a field has one type, also in generic functions.
+#[diagnostic::on_unimplemented(
+    message = "a field of a mark is an integer, a float, a `bool` or a text, not `{Self}`",
+    note = "`format_args!` makes a text of anything, `kutrace::Hex` a number that is shown in base 16"
+)]
+pub trait Value {
+    /// Its type, as in [`Kinds`].
+    const KIND: u64;
+    /// These fields and this one.
+    fn add_to(&self, fields: Fields) -> Fields;
+}
+
+/// What a counter can be: integers.
+#[diagnostic::on_unimplemented(message = "a counter is an integer, not `{Self}`")]
+pub trait Integer {
+    /// As a trace has it; the nearest that it can have.
+    fn counted(self) -> i64;
+}
+
+/// A number that is shown in base 16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hex(pub u64);
+
+/// Numbers that take a word, of a kind.
+macro_rules! numbers {
+    ($($number:ty: $kind:ident = |$value:ident| $word:expr;)*) => {$(
+        impl Value for $number {
+            const KIND: u64 = Kinds::$kind;
+            #[inline]
+            fn add_to(&self, fields: Fields) -> Fields {
+                let $value = *self;
+                fields.u64($word)
+            }
+        }
+    )*};
+}
+
+numbers! {
+    u8: UNSIGNED = |value| value.into();
+    u16: UNSIGNED = |value| value.into();
+    u32: UNSIGNED = |value| value.into();
+    u64: UNSIGNED = |value| value;
+    usize: UNSIGNED = |value| value as u64;
+    i8: SIGNED = |value| value as u64;
+    i16: SIGNED = |value| value as u64;
+    i32: SIGNED = |value| value as u64;
+    i64: SIGNED = |value| value as u64;
+    isize: SIGNED = |value| value as u64;
+    f32: FLOAT = |value| f64::from(value).to_bits();
+    f64: FLOAT = |value| value.to_bits();
+    bool: BOOL = |value| value.into();
+    Hex: HEX = |value| value.0;
+}
+
+/// What is shown as a text.
+macro_rules! texts {
+    ($($text:ty: |$value:ident, $fields:ident| $added:expr;)*) => {$(
+        impl Value for $text {
+            const KIND: u64 = Kinds::TEXT;
+            fn add_to(&self, $fields: Fields) -> Fields {
+                let $value = self;
+                $added
+            }
+        }
+    )*};
+}
+
+texts! {
+    str: |text, fields| fields.str(text);
+    String: |text, fields| fields.str(text);
+    Cow<'_, str>: |text, fields| fields.str(text);
+    fmt::Arguments<'_>: |text, fields| fields.display(text);
+    char: |letter, fields| fields.display(letter);
+    u128: |number, fields| fields.display(number);
+    i128: |number, fields| fields.display(number);
+}
+
+impl<V: Value + ?Sized> Value for &V {
+    const KIND: u64 = V::KIND;
+    #[inline]
+    fn add_to(&self, fields: Fields) -> Fields {
+        V::add_to(self, fields)
+    }
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {$(
+        impl Integer for $integer {
+            #[inline]
+            fn counted(self) -> i64 {
+                i64::try_from(self).unwrap_or(i64::MAX)
+            }
+        }
+    )*};
+}
+
+integers!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kutrace_format::program::{fields, Value};
+    use kutrace_format::abi::programs::TEXT_MAX;
+    use kutrace_format::program::{fields, Value as Read};
+
+    fn kinds<L: List>(_: &Typed<L>) -> Kinds {
+        L::KINDS
+    }
 
     #[test]
     fn what_is_packed_is_read() {
-        let text = "é".repeat(80);
-        let packed = Fields::new().u64(7).i64(-7).f64(0.5).bool(true).hex(255).str("abc").str("abcdefgh").str(&text);
-        let bytes: Vec<u8> = packed.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-        let (name, mut list) = fields(b"n\0ua\0ib\0fc\0bd\0xe\0sf\0sg\0=h=1\0si\0uj", &bytes);
-        let values: Vec<_> = list.by_ref().map(|(_, value)| value).collect();
-        let room = 8 * (15 - 8) - 1;
+        let (text, line) = ("é".repeat(80), format_args!("abc{}", "defgh"));
+        let packed = Typed::none().with(&7_u16).with(&-7).with(&0.5_f32).with(&true).with(&Hex(255));
+        let packed = packed.with(&"abc").with(&line).with(&text);
+        let bytes: Vec<u8> = packed.fields.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut room = [0; TEXT_MAX];
+        let (name, mut list) = fields(kinds(&packed).before(b"n\0a\0b\0c\0d.d\0e\0f\0g\0h", &mut room), &bytes);
+        let (names, values): (Vec<_>, Vec<_>) = list.by_ref().unzip();
         let expected = [
-            Value::Unsigned(7),
-            Value::Signed(-7),
-            Value::Float(0.5),
-            Value::Bool(true),
-            Value::Hex(255),
-            Value::Text(b"abc", false),
-            Value::Text(b"abcdefgh", false),
-            Value::Constant(b"1"),
-            Value::Text(&text.as_bytes()[..room / 2 * 2], true),
-            Value::Missing,
+            Read::Unsigned(7),
+            Read::Signed(-7),
+            Read::Float(0.5),
+            Read::Bool(true),
+            Read::Hex(255),
+            Read::Text(b"abc", false),
+            Read::Text(b"abcdefgh", false),
+            Read::Text(&text.as_bytes()[..(8 * (15 - 8) - 1) / 2 * 2], true),
         ];
         assert_eq!((name, values, list.left()), (&b"n"[..], expected.to_vec(), 0));
-        assert_eq!(packed.u64(1).str("x"), packed);
+        assert_eq!(names.concat(), b"abcd.defgh");
+        assert_eq!(packed.fields.u64(1).str("x"), packed.fields);
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_cut_and_one_with_types_stays() {
+        let mut room = [0; 4];
+        assert_eq!(Kinds(0x21).before(b"n\0a\0b", &mut room), b"n\0ua");
+        assert_eq!(Kinds::KNOWN.before(b"n\0ua\0=h=1", &mut room), b"n\0ua\0=h=1");
+    }
+
+    #[test]
+    fn a_counter_is_the_nearest_number_that_a_trace_has() {
+        assert_eq!([7_u8.counted(), (-7).counted(), u64::MAX.counted()], [7, -7, i64::MAX]);
     }
 }

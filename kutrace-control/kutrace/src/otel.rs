@@ -12,7 +12,7 @@ static SITE: Site = Site::new("otel\0strace_id\0sspan_id");
 /// This thread works on this span of this trace now: a mark `otel(trace_id=...,span_id=...)`, in base 16 as OpenTelemetry
 /// shows them, by which the request is found in both.
 pub fn trace_id(trace: u128, span: u64) -> bool {
-    state::is_on() && SITE.event(&Fields::new().display(Hex::<32>(trace)).display(Hex::<16>(span.into())))
+    state::is_on() && SITE.mark_as_typed(&Fields::new().display(Hex::<32>(trace)).display(Hex::<16>(span.into())))
 }
 
 /// A number in as many digits.

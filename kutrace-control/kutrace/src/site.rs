@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Places in a program that record by their names: moments, parts, values.
+//! Places in a program that record by their names: moments, spans, counters.
 //!
 //! They go into memory that the recorder grants, without a system call ([`crate::stream`]). What it grants no memory for is
 //! lost, and counted.
@@ -7,27 +7,30 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kutrace_format::abi::programs::{word, ASYNC_BEGIN, ASYNC_END, BEGIN, END, MARK, PAYLOAD_MAX, VALUE};
+use kutrace_format::abi::programs::{
+    word, ASYNC_BEGIN, ASYNC_END, BEGIN, END, MARK, NAME_MAX, PAYLOAD_MAX, TEXT_MAX, VALUE,
+};
 
-use crate::area;
-use crate::fields::Fields;
+use crate::area::{self, Stream};
+use crate::fields::{Fields, Integer, Kinds, List, Typed};
 use crate::state;
 use crate::stream::{record, record_slowly};
 use crate::sys::{is_zero, Text};
 
-/// A place in the program, with its name of up to 119 bytes. It is a static; [`crate::mark!`], [`crate::scope!`] and
-/// [`crate::value!`] make one.
+/// A place in the program and its name. It is a static, which the macros make; those whose names are made
+/// while the program runs are leaked.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Site {
     /// The attachment in which it has a number, and from bit 40 on that, as in a word.
     id: AtomicU64,
+    /// The name of up to 119 bytes, then the names of its fields, each after a zero; before these their types, as the
+    /// format has them, where they are known already.
     name: Text,
 }
 
 impl Site {
-    /// A place of this name. After it there may be fields, each after a zero: its type as a letter, then its name (see
-    /// [`crate::event!`]).
+    /// A place of this name, with those of its fields after a zero each.
     pub const fn new(name: &'static str) -> Site {
         Site { id: AtomicU64::new(0), name: Text::new(name) }
     }
@@ -38,81 +41,117 @@ impl Site {
         Box::leak(Box::new(Site::new(Box::leak(Box::from(name)))))
     }
 
-    /// This thread is here now, with what the fields of the name are.
-    #[inline]
-    pub fn event(&self, fields: &Fields) -> bool {
-        self.put(MARK, fields.words()) > 0
-    }
-
-    /// As [`Site::begin`], with what the fields of the name are.
-    #[inline]
-    pub fn begin_with(&self, fields: &Fields) -> bool {
-        self.put(BEGIN, fields.words()) > 0
-    }
-
-    /// A part of the program begins that any thread may end, by [`Site::async_end`] of a place with the same name and the
-    /// same number. No two parts of a name that overlap in a process may have the same number. The fields take at
-    /// most 14 words here.
-    pub fn async_begin(&self, id: u64, fields: &Fields) -> bool {
-        if is_zero(state::word()) {
-            return false;
-        }
-        let mut words = [id; PAYLOAD_MAX];
-        let fields = &fields.words()[..fields.words().len().min(PAYLOAD_MAX - 1)];
-        words[1..=fields.len()].copy_from_slice(fields);
-        self.put(ASYNC_BEGIN, &words[..=fields.len()]) > 0
-    }
-
-    /// And ends.
-    pub fn async_end(&self, id: u64) -> bool {
-        self.put(ASYNC_END, &[id]) > 0
-    }
-
     /// This thread is here now; whether that is in the trace.
     #[inline]
     pub fn mark(&self) -> bool {
-        self.put(MARK, &[]) > 0
+        self.put(MARK, Kinds::KNOWN, &[]) > 0
     }
 
-    /// This thread begins with a part of the program; [`Site::end`] ends it, in the same thread. Parts nest.
+    /// The same with fields.
+    #[inline]
+    pub fn mark_with<L: List>(&self, values: &Typed<L>) -> bool {
+        self.put(MARK, L::KINDS, values.fields.words()) > 0
+    }
+
+    /// The same with fields whose types the name has.
+    #[inline]
+    pub fn mark_as_typed(&self, fields: &Fields) -> bool {
+        self.put(MARK, Kinds::KNOWN, fields.words()) > 0
+    }
+
+    /// This thread begins with a span; [`Site::end`] ends it, in the same thread. Spans nest.
     #[inline]
     pub fn begin(&self) -> bool {
-        self.put(BEGIN, &[]) > 0
+        self.put(BEGIN, Kinds::KNOWN, &[]) > 0
     }
 
-    /// And ends it, and every part that was begun inside.
+    /// The same with fields whose types the name has.
+    #[inline]
+    pub fn begin_as_typed(&self, fields: &Fields) -> bool {
+        self.put(BEGIN, Kinds::KNOWN, fields.words()) > 0
+    }
+
+    /// And ends it, and every span that was begun inside.
     #[inline]
     pub fn end(&self) -> bool {
-        self.put(END, &[]) > 0
+        self.put(END, Kinds::KNOWN, &[]) > 0
     }
 
     /// What is counted here is this much now.
     #[inline]
-    pub fn value(&self, value: i64) -> bool {
-        self.put(VALUE, &[value as u64]) > 0
+    pub fn counter(&self, value: impl Integer) -> bool {
+        self.put(VALUE, Kinds::KNOWN, &[value.counted() as u64]) > 0
     }
 
-    /// This thread is in a part of the program until the answer is dropped.
+    /// A span begins that any thread may end, by [`Site::async_end`] of a place with the same name and the same number;
+    /// its fields have types that the name has.
+    pub fn async_begin(&self, id: u64, fields: &Fields) -> bool {
+        self.put_numbered(id, Kinds::KNOWN, fields) > 0
+    }
+
+    /// And ends.
+    pub fn async_end(&self, id: u64) -> bool {
+        self.put(ASYNC_END, Kinds::KNOWN, &[id]) > 0
+    }
+
+    /// A span that any thread may end begins. The fields take at most 14 words here: whatever has no room is left out.
+    pub(crate) fn put_numbered(&self, id: u64, kinds: Kinds, fields: &Fields) -> i64 {
+        if is_zero(state::word()) {
+            return 0;
+        }
+        let mut words = [id; PAYLOAD_MAX];
+        let fields = &fields.words()[..fields.words().len().min(PAYLOAD_MAX - 1)];
+        words[1..=fields.len()].copy_from_slice(fields);
+        self.put(ASYNC_BEGIN, kinds, &words[..=fields.len()])
+    }
+
+    /// This thread is in a span until the result is dropped.
     #[inline]
-    pub fn scope(&'static self) -> Scope {
-        Scope { site: self.begin().then_some(self), thread: PhantomData }
+    pub fn span(&'static self) -> Span {
+        Span { site: self.begin().then_some(self), thread: PhantomData }
     }
 
-    /// Has it recorded: 1 if it is in the trace, else 0, which C is answered as it is.
+    /// The same with fields.
+    #[inline]
+    pub fn span_with<L: List>(&'static self, values: &Typed<L>) -> Span {
+        let is_recorded = self.put(BEGIN, L::KINDS, values.fields.words()) > 0;
+        Span { site: is_recorded.then_some(self), thread: PhantomData }
+    }
+
+    /// One that is not recorded.
+    #[inline]
+    pub fn no_span(&'static self) -> Span {
+        Span { site: None, thread: PhantomData }
+    }
+
+    /// Any thread may end a span by dropping the result.
+    #[inline]
+    pub fn async_span<L: List>(&'static self, id: u64, values: &Typed<L>) -> AsyncSpan {
+        let is_recorded = self.put_numbered(id, L::KINDS, &values.fields) > 0;
+        AsyncSpan { site: is_recorded.then_some(self), id }
+    }
+
+    /// One that is not recorded.
+    #[inline]
+    pub fn no_async_span(&'static self) -> AsyncSpan {
+        AsyncSpan { site: None, id: 0 }
+    }
+
+    /// Has it recorded, with fields of these types: 1 if it is in the trace, else 0, as C has it.
     #[inline(always)]
-    pub fn put(&self, kind: u32, payload: &[u64]) -> i64 {
+    pub(crate) fn put(&self, kind: u32, kinds: Kinds, payload: &[u64]) -> i64 {
         let word = state::word();
         if is_zero(word) {
             0
         } else if self.put_at_once(word.load(Ordering::Relaxed), kind, payload) {
             1
         } else {
-            self.put_slowly(kind, payload)
+            self.put_slowly(kind, kinds, payload)
         }
     }
 
-    /// Records in this thread's memory, if nothing is in the way: false if something is, and nothing was recorded. That is so
-    /// for trace 0, too, of which a stream has no memory.
+    /// Records in this thread's memory, if nothing is in the way: false if something is, and nothing was recorded. That
+    /// is so for trace 0, too, of which a stream has no memory.
     #[inline(always)]
     fn put_at_once(&self, trace: u32, kind: u32, payload: &[u64]) -> bool {
         let stream = area::stream();
@@ -122,44 +161,67 @@ impl Site {
         })
     }
 
-    /// The first time in a thread, at a place, or in a trace; where something is in the way, and where there is no memory.
+    /// The first time in a thread, at a place, or in a trace; where something is in the way, and where there is no
+    /// memory.
     #[cold]
     #[inline(never)]
-    fn put_slowly(&self, kind: u32, payload: &[u64]) -> i64 {
+    fn put_slowly(&self, kind: u32, kinds: Kinds, payload: &[u64]) -> i64 {
         match state::trace() {
             0 => 0,
-            trace => self.put_prepared(trace, kind, payload).unwrap_or(false).into(),
+            trace => self.put_prepared(trace, kind, kinds, payload).unwrap_or(false).into(),
         }
     }
 
     /// Records in this thread's memory: whether there was room, or `None` where it gets none.
-    fn put_prepared(&self, trace: u32, kind: u32, payload: &[u64]) -> Option<bool> {
+    fn put_prepared(&self, trace: u32, kind: u32, kinds: Kinds, payload: &[u64]) -> Option<bool> {
         let stream = area::prepare(trace)?;
         let serial = stream.serial(trace)?;
         let known = self.id.load(Ordering::Relaxed);
         let number = if known as u32 == serial {
             (known >> 40) as u32
         } else {
+            // An end does not know the types of the fields that its start has; that it is the first here is rare.
+            let is_end = kind == END || kind == ASYNC_END;
+            let text = if is_end { self.plain() } else { self.name.bytes() };
             // Where names have no room the entry has none.
-            let number = area::define(stream, self.name.bytes()).unwrap_or(0);
-            self.id.store(u64::from(number) << 40 | u64::from(serial), Ordering::Relaxed);
+            let number = match kinds {
+                Kinds::KNOWN => area::define(stream, text),
+                kinds => define_typed(stream, text, kinds),
+            };
+            let number = number.unwrap_or(0);
+            if !is_end || text.len() == self.name.bytes().len() {
+                self.id.store(u64::from(number) << 40 | u64::from(serial), Ordering::Relaxed);
+            }
             number
         };
         Some(record_slowly(stream, word(kind, payload.len(), number), payload))
     }
+
+    /// The name without fields.
+    fn plain(&self) -> &[u8] {
+        let name = self.name.bytes();
+        let end = name.iter().position(|&c| c == 0).unwrap_or(name.len());
+        &name[..end.min(NAME_MAX)]
+    }
 }
 
-/// A part of the program, from [`Site::scope`] to its end.
+/// Writes a name with the types of its fields. Apart, since signal handlers have little stack and this takes some.
+#[inline(never)]
+fn define_typed(stream: &Stream, name: &[u8], kinds: Kinds) -> Option<u32> {
+    area::define(stream, kinds.before(name, &mut [0; TEXT_MAX]))
+}
+
+/// A thread is in a part of the program, from [`crate::span!`] until this is dropped.
 #[derive(Debug)]
-#[must_use = "a part ends where it is dropped: let _part = ..."]
-pub struct Scope {
-    /// Where it began, if its start is in this thread's memory.
+#[must_use = "a span ends where it is dropped: let _span = ..."]
+pub struct Span {
+    /// Where its start was recorded, if it was.
     site: Option<&'static Site>,
     /// It ends in the thread that began it.
     thread: PhantomData<*const ()>,
 }
 
-impl Drop for Scope {
+impl Drop for Span {
     #[inline]
     fn drop(&mut self) {
         if let Some(site) = self.site {
@@ -168,99 +230,20 @@ impl Drop for Scope {
     }
 }
 
-/// Marks this moment with a name: `kutrace::mark!("parsed")`.
-#[macro_export]
-macro_rules! mark {
-    ($name:expr) => {{
-        static SITE: $crate::Site = $crate::Site::new($name);
-        SITE.mark()
-    }};
+/// A program is at something, from [`crate::async_span!`] until this is dropped, in whichever thread.
+#[derive(Debug)]
+#[must_use = "a span ends where it is dropped: let upload = ..."]
+pub struct AsyncSpan {
+    /// Where its start was recorded, if it was.
+    site: Option<&'static Site>,
+    id: u64,
 }
 
-/// Marks this moment with a name and typed fields: `kutrace::event!("request", size: u64 = n, path: str = path)`.
-///
-/// The types are those of [`Fields`]: `u64`, `i64`, `f64`, `bool`, `hex` and `str`. Nothing is computed while nothing is
-/// traced.
-#[macro_export]
-macro_rules! event {
-    ($name:literal $(, $field:ident: $kind:ident = $value:expr)* $(,)?) => {{
-        static SITE: $crate::Site =
-            $crate::Site::new(concat!($name $(, "\0", $crate::field_type!($kind), stringify!($field))*));
-        // A conjunction would have to be used.
-        if $crate::is_on() { SITE.event(&$crate::Fields::new()$(.$kind($value))*) } else { false }
-    }};
-}
-
-/// A letter for a type of field.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! field_type {
-    (u64) => {
-        "u"
-    };
-    (i64) => {
-        "i"
-    };
-    (f64) => {
-        "f"
-    };
-    (bool) => {
-        "b"
-    };
-    (hex) => {
-        "x"
-    };
-    (str) => {
-        "s"
-    };
-}
-
-/// Begins a part of the program that any thread may end, by name and number: `kutrace::begin!("request", id)`.
-#[macro_export]
-macro_rules! begin {
-    ($name:literal, $id:expr $(, $field:ident: $kind:ident = $value:expr)* $(,)?) => {{
-        static SITE: $crate::Site =
-            $crate::Site::new(concat!($name $(, "\0", $crate::field_type!($kind), stringify!($field))*));
-        if $crate::is_on() { SITE.async_begin($id, &$crate::Fields::new()$(.$kind($value))*) } else { false }
-    }};
-}
-
-/// Ends it: `kutrace::end!("request", id)`.
-#[macro_export]
-macro_rules! end {
-    ($name:literal, $id:expr) => {{
-        static SITE: $crate::Site = $crate::Site::new($name);
-        SITE.async_end($id)
-    }};
-}
-
-/// Records a line of a log: `kutrace::log_line!("disk full")`. What is longer than 118 bytes is cut, and said to be.
-#[macro_export]
-macro_rules! log_line {
-    ($text:expr) => {{
-        static SITE: $crate::Site = $crate::Site::new(concat!("log\0=target=", module_path!(), "\0smessage"));
-        if $crate::is_on() {
-            SITE.event(&$crate::Fields::new().str($text))
-        } else {
-            false
+impl Drop for AsyncSpan {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(site) = self.site {
+            site.async_end(self.id);
         }
-    }};
-}
-
-/// Is in a part of the program until the answer is dropped: `let _part = kutrace::scope!("request");`.
-#[macro_export]
-macro_rules! scope {
-    ($name:expr) => {{
-        static SITE: $crate::Site = $crate::Site::new($name);
-        SITE.scope()
-    }};
-}
-
-/// Records how much something is now: `kutrace::value!("queued", queue.len() as i64)`.
-#[macro_export]
-macro_rules! value {
-    ($name:expr, $value:expr) => {{
-        static SITE: $crate::Site = $crate::Site::new($name);
-        SITE.value($value)
-    }};
+    }
 }

@@ -142,6 +142,4 @@ fn write<L: Lane>(lane: L, at: Position, head: u64, payload: &[u64]) {
 }
 
 #[cfg(test)]
-// Said where, for the bench, which has this file among its own.
-#[path = "stream/explore.rs"]
 mod explore;

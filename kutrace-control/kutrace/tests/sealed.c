@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <kutrace.h>
+#include <kutrace_original.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -36,7 +37,7 @@ int main(int argc, char **argv) {
         kutrace_test();
     if (seal(is_blind))
         return 2;
-    KUTRACE_SCOPE("sealed");
+    KUTRACE_SPAN("sealed");
     long marks = KUTRACE_MARK("mark") + kutrace_mark_a("a") + kutrace_mark_d(1);
     kutrace_span span = kutrace_span_begin("span");
     kutrace_span_end(span);

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of tasks that take turns on one thread, of a generator that is put aside, and of a function."""
+"""Spans of tasks that take turns on one thread, of a generator that is put aside, and of a function."""
 
 import asyncio
 
 import kutrace
 
 
-@kutrace.part("handle", number=1)
+@kutrace.span("handle", number=1)
 async def handle(path):
     kutrace.mark("handling")
-    async with kutrace.part("read", path=path):
+    async with kutrace.span("read", path=path):
         await asyncio.sleep(0)
     if path == "/bad":
         raise ValueError(path)
     return path
 
 
-@kutrace.part("items")
+@kutrace.span("items")
 def items():
     got = yield 1
     kutrace.mark("between")
     return got
 
 
-@kutrace.part("plain")
+@kutrace.span("plain")
 def plain():
     return 3
 

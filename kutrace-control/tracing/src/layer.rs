@@ -58,13 +58,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for La
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
         let packed = Packed::of(|visit| values.record(visit));
-        place::site(span.metadata(), &packed).event(&packed.fields);
+        place::site(span.metadata(), &packed).mark_as_typed(&packed.fields);
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if kutrace::is_on() {
             let packed = Packed::of(|visit| event.record(visit));
-            place::site(event.metadata(), &packed).event(&packed.fields);
+            place::site(event.metadata(), &packed).mark_as_typed(&packed.fields);
         }
     }
 
@@ -74,7 +74,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for La
         }
         let Some(span) = context.span(id) else { return };
         match span.extensions().get::<Created>() {
-            Some(created) => created.site.begin_with(&created.fields),
+            Some(created) => created.site.begin_as_typed(&created.fields),
             None => place::plain(span.metadata()).site.begin(),
         };
     }

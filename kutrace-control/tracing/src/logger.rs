@@ -63,7 +63,7 @@ impl Log for Logger {
                 Level::Debug => &DEBUG,
                 Level::Trace => &TRACE,
             };
-            site.event(&Fields::new().str(record.target()).display(*record.args()));
+            site.mark_as_typed(&Fields::new().str(record.target()).display(*record.args()));
         }
         if let Some(next) = &self.next {
             next.log(record);

@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_span_lives_until_its_last_handle_is_closed_and_its_id_means_nothing_afterwards() {
         let shape = of_some_place();
-        let id = create(shape, &Fields::new().u64(7).i64(-1)).unwrap().into_u64();
+        let id = create(shape, &Fields::new().u64(7).u64(u64::MAX)).unwrap().into_u64();
         let Some(Span::Kept(room)) = span(id) else { panic!("{id:x}") };
         assert_eq!(room.fields().words(), [7, u64::MAX]);
         assert!(std::ptr::eq(span(id).unwrap().shape().unwrap(), shape));

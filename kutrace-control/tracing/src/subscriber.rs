@@ -104,7 +104,7 @@ impl tracing::Subscriber for Subscriber {
     fn record(&self, id: &Id, values: &Record<'_>) {
         if let Some(shape) = shape(id.into_u64()).filter(|_| kutrace::is_on()) {
             let packed = Packed::of(|visit| values.record(visit));
-            place::site(shape.metadata, &packed).event(&packed.fields);
+            place::site(shape.metadata, &packed).mark_as_typed(&packed.fields);
         }
     }
 
@@ -113,7 +113,7 @@ impl tracing::Subscriber for Subscriber {
     fn event(&self, event: &Event<'_>) {
         if kutrace::is_on() {
             let packed = Packed::of(|visit| event.record(visit));
-            place::site(event.metadata(), &packed).event(&packed.fields);
+            place::site(event.metadata(), &packed).mark_as_typed(&packed.fields);
         }
     }
 
@@ -123,7 +123,7 @@ impl tracing::Subscriber for Subscriber {
         let site = span.as_ref().and_then(Span::shape).map(|shape| shape.site);
         INSIDE.with(|inside| inside.enter(id, site));
         match (site, span) {
-            (Some(site), Some(Span::Kept(room))) => _ = site.begin_with(&room.fields()),
+            (Some(site), Some(Span::Kept(room))) => _ = site.begin_as_typed(&room.fields()),
             (Some(site), _) => _ = site.begin(),
             (None, _) => {}
         }

@@ -56,7 +56,7 @@ pub fn task<F: Future>(name: &str, future: F) -> impl Future<Output = F::Output>
                 return future.as_mut().poll(context);
             }
             wakes.0.pass_on_to(context.waker());
-            let _part = sites.poll.begin_with(&Fields::new().u64(number)).then(|| AtEnd(|| sites.poll.end()));
+            let _part = sites.poll.begin_as_typed(&Fields::new().u64(number)).then(|| AtEnd(|| sites.poll.end()));
             future.as_mut().poll(&mut Context::from_waker(&waker))
         })
         .await

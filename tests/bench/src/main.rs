@@ -10,7 +10,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use kutrace_format::abi;
-use kutrace_recorder::{budget, call, entry, lane};
+use kutrace_recorder::{budget, call, entry, lane, owners};
 
 #[path = "../../../kernel-module/arch/x86_64.rs"]
 mod arch;

@@ -1,33 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The pool of blocks, in wrap mode, for one CPU: blocks are taken in turn.
+//! The pool of blocks, in wrap mode, for one CPU.
 
 use std::alloc::{alloc_zeroed, handle_alloc_error, Layout};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::OnceLock;
 
 use crate::abi::block::{BYTES, HEADER_WORDS, WORDS};
 use crate::ffi;
 use crate::lane::Block;
+use crate::owners::{Owner, Owners, Reuse};
 use crate::per_cpu::PerCpu;
 
 /// All blocks.
 pub struct Pool {
-    first: u64,
-    blocks: u64,
-    taken: AtomicU64,
+    pub owners: Owners,
 }
 
-static POOL: OnceLock<Pool> = OnceLock::new();
+static POOL: Pool = Pool { owners: Owners::none() };
 
-/// The pool. [`prepare`] made it.
+/// The pool. [`prepare`] makes its blocks.
 pub fn pool() -> &'static Pool {
-    POOL.get().expect("the pool is prepared first")
+    &POOL
 }
 
 /// Makes a pool of this many blocks, and the CPU's state.
 pub fn prepare(blocks: usize) {
-    let first = memory(blocks) as u64;
-    POOL.get_or_init(|| Pool { first, blocks: blocks as u64, taken: AtomicU64::new(0) });
+    let owners: Vec<Owner> = std::iter::repeat_with(Owner::default).take(blocks).collect();
+    let (owners, first) = (Box::leak(owners.into_boxed_slice()).as_mut_ptr(), memory(blocks) as u64);
+    // SAFETY: there are as many of both, for good, and nobody uses a block yet.
+    unsafe {
+        POOL.owners.put(owners, first, blocks as u64);
+        POOL.owners.reset(Reuse::AtOnce);
+    }
     let state = ffi::kutrace_cpu.0.get().cast::<PerCpu>();
     // SAFETY: the static has room for a PerCpu, and nothing is recorded yet.
     unsafe { state.write(PerCpu::new(0, state)) };
@@ -49,13 +51,21 @@ pub fn memory(blocks: usize) -> *mut u8 {
 impl Pool {
     /// The next block: what was in it is over.
     pub fn take(&self) -> Option<Block> {
-        let number = self.taken.fetch_add(1, Ordering::Relaxed);
-        Some(self.block(number % self.blocks))
+        self.owners.take(|| ())
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// The CPU uses it no more.
+    pub unsafe fn give(&self, block: Block) {
+        // SAFETY: as the caller says.
+        unsafe { self.owners.free(block, || ()) };
     }
 
     /// Words of entries in all blocks that were taken, the last one counted as full.
     pub fn words(&self) -> usize {
-        self.taken.load(Ordering::Relaxed) as usize * (WORDS - HEADER_WORDS)
+        self.owners.taken() as usize * (WORDS - HEADER_WORDS)
     }
 
     pub fn is_open(&self) -> bool {
@@ -63,18 +73,4 @@ impl Pool {
     }
 
     pub unsafe fn clear_counters(&self, _: Block) {}
-
-    pub unsafe fn give(&self, _: Block) {}
-
-    pub unsafe fn set_following(&self, _: Block, _: Block) {}
-
-    pub unsafe fn following(&self, block: Block) -> Block {
-        let next = block.address() - self.first + BYTES as u64;
-        self.block(next / BYTES as u64 % self.blocks)
-    }
-
-    fn block(&self, index: u64) -> Block {
-        // SAFETY: the memory has room for this many blocks.
-        unsafe { Block::new(self.first + index * BYTES as u64) }
-    }
 }

@@ -22,6 +22,7 @@ use crate::call::TaskLane;
 use crate::claim;
 use crate::entry;
 use crate::lane::{Block, End, Position, NO_BLOCK, NO_CALL};
+use crate::owners::{Owner, Owners, Reuse};
 
 /// Entry words of a block: room for a full time and two words.
 pub const ENTRY_WORDS: usize = 5;
@@ -82,7 +83,7 @@ pub struct Bounds {
     /// Steps of a reader of a stream in a run: it is handed the full blocks, and gives them back. Without any the trace
     /// is not a stream.
     pub reads: u32,
-    /// Whether taking a block from the pool is several steps.
+    /// Whether taking a block from the pool, and giving it back, is several steps.
     pub take_in_steps: bool,
     /// What an interrupt may record.
     pub kinds: &'static [Record],
@@ -105,8 +106,6 @@ pub enum Fault {
     CounterByteBeside,
     OutsideNotCounted,
     CallNotSaid,
-    TakenInTwoSteps,
-    OwnedInTwoSteps,
     NamedByPid,
     CallNotWaitedFor,
     ReaderDoesNotWait,
@@ -178,7 +177,8 @@ pub struct State {
     pub blocks: Vec<Memory>,
     pub clock: u64,
     open: bool,
-    pub taken: u32,
+    /// Blocks taken.
+    pub taken: usize,
     interrupts: u32,
     gaps: u32,
     steps_back: u32,
@@ -200,6 +200,9 @@ pub struct State {
 pub struct Machine {
     pub bounds: Bounds,
     pub state: RefCell<State>,
+    /// The module's own.
+    owners: Owners,
+    _owners: Vec<Owner>,
 }
 
 impl Machine {
@@ -262,7 +265,19 @@ impl Machine {
             choices,
             violation: None,
         };
-        Machine { bounds, state: RefCell::new(state) }
+        let mut places: Vec<Owner> = (0..bounds.blocks).map(|_| Owner::default()).collect();
+        let reuse = match (bounds.reads > 0, bounds.wrap) {
+            (true, _) => Reuse::Read,
+            (false, true) => Reuse::AtOnce,
+            (false, false) => Reuse::Never,
+        };
+        let owners = Owners::none();
+        // SAFETY: they are as many as the blocks, which have no memory, and stay as long as the machine.
+        unsafe {
+            owners.put(places.as_mut_ptr(), address(0).address(), bounds.blocks.into());
+            owners.reset(reuse);
+        }
+        Machine { bounds, state: RefCell::new(state), owners, _owners: places }
     }
 
     pub fn into_choices(self) -> Choices {
@@ -340,7 +355,7 @@ impl Machine {
 
     /// A step of a stream's reader.
     pub fn read_stream(&self) {
-        self.state.borrow_mut().read_stream(self.bounds.fault);
+        self.state.borrow_mut().read_stream(&self.owners, self.bounds.fault);
     }
 
     /// A step of the snapshot's reader.
@@ -359,28 +374,35 @@ const READER: usize = 2;
 
 impl State {
     /// A step of a stream's reader: it is handed the full blocks, or gives back those that it has.
-    fn read_stream(&mut self, fault: Fault) {
+    fn read_stream(&mut self, owners: &Owners, fault: Fault) {
         if self.handed.is_empty() {
             let early = fault == Fault::HandedOverWhileFilled;
-            let full =
-                |block: &Memory| block.in_trace && (block.owner == Some(READER) || early && block.content.is_some());
-            self.handed = self.blocks.iter().cloned().enumerate().filter(|(_, block)| full(block)).collect();
+            let full: Vec<usize> = owners.full().map(|n| n as usize).collect();
+            if let Some(n) = full.iter().find(|&&n| self.blocks[n].owner != Some(READER)) {
+                self.violate(format!("block {n} of {:?} is handed over", self.blocks[*n].owner));
+            }
+            let is_handed =
+                |n: &usize, block: &Memory| full.contains(n) || early && block.in_trace && block.content.is_some();
+            self.handed = self.blocks.iter().cloned().enumerate().filter(|(n, block)| is_handed(n, block)).collect();
             return;
         }
         let late = fault == Fault::FreedBeforeCleared;
         for (n, copy) in std::mem::take(&mut self.handed) {
-            let block = &mut self.blocks[n];
-            if late && block.owner == Some(READER) {
-                block.owner = None;
-                self.handed.push((n, copy));
-                continue;
-            }
-            let same = late || *block == copy;
-            (block.in_trace, block.owner) = (false, if late { block.owner } else { None });
-            if !same {
+            let back = owners.take_back(n as u32);
+            if self.blocks[n] != copy && !late {
                 self.violate(format!("block {n} changed while it was read"));
             }
-            self.read.push(copy);
+            let stays = late && back.is_some();
+            self.blocks[n].in_trace &= stays;
+            if let Some(block) = back {
+                self.blocks[n].owner = None;
+                // SAFETY: the reader had it, and is done with it.
+                unsafe { owners.free(block, || ()) };
+            }
+            match stays {
+                true => self.handed.push((n, copy)),
+                false => self.read.push(copy),
+            }
         }
     }
 
@@ -394,23 +416,6 @@ impl State {
 
     fn word(&mut self, at: Position) -> &mut Option<u32> {
         &mut self.memory(at.block()).words[content(at)]
-    }
-
-    /// Takes a block for a CPU, in one step.
-    fn take_block(&mut self, cpu: usize, blocks: u32, reuse: bool) -> Option<Block> {
-        for _ in 0..blocks {
-            if !reuse && self.taken >= blocks {
-                return None;
-            }
-            let block = address(self.taken % blocks);
-            self.taken += 1;
-            let owner = &mut self.memory(block).owner;
-            if owner.is_none() {
-                *owner = Some(cpu);
-                return Some(block);
-            }
-        }
-        None
     }
 
     /// At rest a block is free, or kept aside, or in the trace.

@@ -89,7 +89,7 @@ fn check(
             let read = reader.read(&copied[*n], content);
             read.map_err(|fault| format!("snapshot: CPU {cpu}: block {n} {fault}"))?;
         }
-        let recycled = state.taken as usize > state.blocks.len();
+        let recycled = state.taken > state.blocks.len();
         if !recycled && reader.entries < over {
             return Err(format!("snapshot: CPU {cpu}: {} of {} events", reader.entries, over));
         }

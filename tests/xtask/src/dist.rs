@@ -158,12 +158,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_changelog_is_about_this_version() {
+    fn the_changelog_and_the_module_for_python_are_of_this_version() {
         assert!(read(&folder().join("changelog")).unwrap().starts_with(concat!(
             "kutrace (",
             env!("CARGO_PKG_VERSION"),
             ") "
         )));
+        let python = read(&place::checkout().join("kutrace-control/kutrace/python/pyproject.toml")).unwrap();
+        assert!(python.contains(concat!("\nversion = \"", env!("CARGO_PKG_VERSION"), "\"\n")));
     }
 
     #[test]

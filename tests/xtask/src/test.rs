@@ -63,6 +63,9 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("realtime", &["exact::", "faults::", "nmi::", "proof::", "waits::"]),
     ("v7.x", &["denied::", "exact::", "faults::", "hooks::", "hotplug::", "nmi::", "proof::", "user::"]),
 ];
+/// The kernel under every check, and what the soak runs there beside the tests that name it: commands, packets, memory that
+/// outlives a reboot, streams.
+const CHECKED: (&str, &[&str]) = ("debug", &["control::", "flows::", "reboot::", "stream::"]);
 /// The tests of the VM that have a longest form.
 const LONG: &[&str] = &[
     "conserve::",
@@ -146,7 +149,7 @@ pub fn soak() -> Result<u8> {
     let mut run = Run::begin(Form::Soak, SEED)?;
     packages::ensure_inspectors()?;
     run.pass(&[(Tier::Vm, owned(LONG)), (Tier::Packages, Vec::new())], None)?;
-    for (kernel, tests) in OTHERS {
+    for (kernel, tests) in OTHERS.iter().chain([&CHECKED]) {
         run.pass(&[(Tier::Vm, owned(tests))], Some(kernel))?;
     }
     let status = run.end("soak")?;

@@ -2,7 +2,7 @@
 //! What the recorder's claims, folding and naming ask of a CPU, each method a step.
 
 use super::steps::OnCpu;
-use super::{address, content, earlier, further, Bounds, Fault, Memory, Task, NAMING_WORDS, READER};
+use super::{content, earlier, further, Fault, Memory, Task, NAMING_WORDS, READER};
 use crate::abi::block::HEADER_WORDS;
 use crate::abi::event::TASK_WORDS;
 use crate::abi::word::{entry_of, TIME_PERIOD};
@@ -189,58 +189,34 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
     }
 
     fn take_block(&self) -> Option<Block> {
-        let Bounds { blocks, wrap, reads, take_in_steps, .. } = self.machine.bounds;
-        if !take_in_steps {
-            self.step();
-            return self.machine.state.borrow_mut().take_block(self.cpu, blocks, wrap || reads > 0);
+        self.step();
+        let block = self.machine.owners.take(|| self.step_of_pool())?;
+        let mut state = self.machine.state.borrow_mut();
+        state.taken += 1;
+        if let Some(owner) = state.memory(block).owner.replace(self.cpu) {
+            state.violate(format!("CPU {} takes {block:?}, which belongs to {owner}", self.cpu));
         }
-        let exhausted = |taken: u32| !wrap && taken >= blocks;
-        for _ in 0..blocks {
-            if exhausted(self.with_pool(|pool| pool.taken)) {
-                return None;
-            }
-            let number = match self.faulty(Fault::TakenInTwoSteps) {
-                false => self.with_pool(|pool| {
-                    pool.taken += 1;
-                    pool.taken - 1
-                }),
-                true => {
-                    let number = self.with_pool(|pool| pool.taken);
-                    self.with_pool(|pool| pool.taken = number + 1);
-                    number
-                }
-            };
-            if exhausted(number) {
-                return None;
-            }
-            let block = address(number % blocks);
-            let mine = self.cpu;
-            let taken = match self.faulty(Fault::OwnedInTwoSteps) {
-                true => {
-                    let free = self.with_memory(block, |memory| memory.owner.is_none());
-                    free && self.with_memory(block, |memory| memory.owner.replace(mine).is_none() || free)
-                }
-                false => self.with_memory(block, |memory| {
-                    let free = memory.owner.is_none();
-                    memory.owner = memory.owner.or(Some(mine));
-                    free
-                }),
-            };
-            if taken {
-                return Some(block);
-            }
-        }
-        None
+        Some(block)
     }
 
     unsafe fn give_block(&self, block: Block) {
         self.step();
-        let mut state = self.machine.state.borrow_mut();
-        let is_full = self.machine.bounds.reads > 0 && state.memory(block).in_trace;
-        let next = is_full.then_some(READER);
-        let owner = std::mem::replace(&mut state.memory(block).owner, next);
-        if owner != Some(self.cpu) {
-            state.violate(format!("CPU {} gives back {block:?}, which belongs to {owner:?}", self.cpu));
+        let is_full = {
+            let mut state = self.machine.state.borrow_mut();
+            let is_full = self.machine.bounds.reads > 0 && state.memory(block).in_trace;
+            let next = is_full.then_some(READER);
+            let owner = std::mem::replace(&mut state.memory(block).owner, next);
+            if owner != Some(self.cpu) {
+                state.violate(format!("CPU {} gives back {block:?}, which belongs to {owner:?}", self.cpu));
+            }
+            is_full
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            match is_full {
+                true => self.machine.owners.fill(block),
+                false => self.machine.owners.free(block, || self.step_of_pool()),
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The steps of a CPU: before each of CPU 0's comes whatever may come there.
 
-use super::{earlier, Cpu, Fault, Machine, Memory, Record, State};
+use super::{earlier, Cpu, Fault, Machine, Memory, Record};
 use crate::abi::event::{SYSCALL, SYSCALL_RETURN};
 use crate::abi::word::{event, Call, TIME_PERIOD};
 use crate::claim;
@@ -37,9 +37,11 @@ impl<const WORDS: usize> OnCpu<'_, WORDS> {
         change(&mut self.machine.state.borrow_mut().cpus[self.cpu])
     }
 
-    pub(super) fn with_pool<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        self.step();
-        change(&mut self.machine.state.borrow_mut())
+    /// The time before a step of the pool's.
+    pub(super) fn step_of_pool(&self) {
+        if self.machine.bounds.take_in_steps {
+            self.step();
+        }
     }
 
     pub(super) fn with_memory<T>(&self, block: Block, change: impl FnOnce(&mut Memory) -> T) -> T {

@@ -20,8 +20,8 @@ const WAYS: [(&str, &str); 9] = [
     ("interrupt", "timer interrupt"),
     ("mark", "`kutrace_mark_d`, a mark with a number"),
     ("own_mark", "`KUTRACE_MARK`, into the program's memory"),
-    ("own_part", "`KUTRACE_SCOPE`, start and end"),
-    ("own_value", "`KUTRACE_VALUE`"),
+    ("own_part", "`KUTRACE_SPAN`, start and end"),
+    ("own_value", "`KUTRACE_COUNTER`"),
 ];
 /// What the kernels are called, and what `--kernel` calls each without hooks and with them; a stock kernel is without
 /// the module at first.

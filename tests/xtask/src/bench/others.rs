@@ -88,7 +88,7 @@ pub struct Others {
 /// Boots one guest, in which all are measured after one another.
 pub fn measure(program: &Path, dir: &Path) -> Result<Others> {
     packages::ensure_rivals()?;
-    let kernel = Stock::ensure(stock::VERSION)?;
+    let kernel = Stock::ensure(stock::VERSION, false)?;
     let modules = lttng(&kernel, dir)?;
     compile(&place::checkout().join("tests/vm/pair.c"), dir)?;
     let how = VmArgs { icount: true, kernel: Which::Stock(stock::VERSION.into()), ..VmArgs::new(Vec::new()) };

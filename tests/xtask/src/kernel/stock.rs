@@ -31,17 +31,24 @@ pub struct Stock {
 
 impl Stock {
     /// The newest release of `version` that apt offers, or if it offers none the newest that was unpacked before, or if
-    /// there is none the newest of the next Debian.
-    pub fn ensure(version: &str) -> Result<Self> {
+    /// there is none the newest of the next Debian. Apt, which thinks for two seconds, is asked only where `is_known`
+    /// does not say that it was asked before, or nothing was unpacked.
+    pub fn ensure(version: &str, is_known: bool) -> Result<Self> {
         let home = place::made(place::cache()?.join("stock"))?;
         let _lock = place::lock(&home)?;
         let log = home.join("stock.log");
         let own = Apt::own();
+        let kept = || -> Result<Option<String>> {
+            let kept = fs::read_dir(&home)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+            Ok(newest(version, kept.collect()))
+        };
+        if let Some(release) = if is_known { kept()? } else { None } {
+            return Self::unpacked(&home, &own, release);
+        }
         if let Some(release) = newest(version, offered(&own, version)?) {
             return Self::unpacked(&home, &own, release);
         }
-        let kept = fs::read_dir(&home)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        if let Some(release) = newest(version, kept.collect()) {
+        if let Some(release) = kept()? {
             return Self::unpacked(&home, &own, release);
         }
         if rustix::process::geteuid().is_root() {

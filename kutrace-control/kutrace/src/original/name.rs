@@ -8,9 +8,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::event::{DEQUEUE, ENQUEUE, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_C, RESOURCE};
-use crate::insert::{self, Named};
-use crate::{state, text};
+use super::event::{DEQUEUE, ENQUEUE, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_C, RESOURCE};
+use super::insert::{self, Named};
+use super::text;
+use crate::state;
 
 /// How many names are remembered as told. Two that share a place are told more often, no more.
 const PLACES: usize = 256;
@@ -36,13 +37,13 @@ pub fn lock_released(lock: &str) -> bool {
     state::trace() != 0 && event(LOCK_RELEASED, Named::Lock, lock.as_bytes()) > 0
 }
 
-/// This thread puts the RPC that it works on into a queue; to be called before [`crate::rpc_end`].
+/// This thread puts the RPC that it works on into a queue; to be called before [`super::rpc_end`].
 #[inline]
 pub fn enqueue(queue: &str) -> bool {
     state::trace() != 0 && event(ENQUEUE, Named::Queue, queue.as_bytes()) > 0
 }
 
-/// This thread takes an RPC out of a queue; to be called before [`crate::rpc_resume`].
+/// This thread takes an RPC out of a queue; to be called before [`super::rpc_resume`].
 #[inline]
 pub fn dequeue(queue: &str) -> bool {
     state::trace() != 0 && event(DEQUEUE, Named::Queue, queue.as_bytes()) > 0

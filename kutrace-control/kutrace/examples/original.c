@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program can put into a trace:
-//   cc -Iinclude examples/marks.c -L../../target/release -lkutrace -o marks
+// What a program of the original's can put into a trace:
+//   cc original.c $(pkg-config --cflags --libs kutrace) -o marks
 //   kutrace_control go; ./marks; kutrace_control stop t.trace
 
-#include <kutrace.h>
+#include <kutrace_original.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -44,10 +44,9 @@ int main(void) {
 
     kutrace_span outer = kutrace_span_begin("c outer");
     usleep(1000);
-    {
-        KUTRACE_SPAN("c inner");
-        usleep(1000);
-    }
+    kutrace_span inner = kutrace_span_begin("c inner");
+    usleep(1000);
+    kutrace_span_end(inner);
     kutrace_span_end(outer);
 
     serve();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-// What a part costs a program in C++ while nothing is traced, as off.c of a mark.
+// What a span costs a program in C++ while nothing is traced, as off.c of a mark.
 
 #include <kutrace.hpp>
 
 static const int CALLS = 500;
 
-// With a part in it, or not; apart from that the loops are the same.
+// With a span in it, or not; apart from that the loops are the same.
 static __attribute__((noinline)) void counted_nothing() {
     for (int i = 0; i < CALLS; i++)
         __asm__ volatile("" ::: "memory");
 }
 
-static __attribute__((noinline)) void counted_part() {
+static __attribute__((noinline)) void counted_span() {
     for (int i = 0; i < CALLS; i++) {
-        KUTRACE_PART("part");
+        KUTRACE_SPAN("span");
         __asm__ volatile("" ::: "memory");
     }
 }
@@ -22,7 +22,7 @@ int main(int argc, char **) {
     // The first looks whether anything is traced.
     KUTRACE_MARK("first");
     if (argc > 1)
-        counted_part();
+        counted_span();
     else
         counted_nothing();
 }

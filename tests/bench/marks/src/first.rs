@@ -5,9 +5,10 @@ use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
+use kutrace::sys;
 use kutrace_format::abi::programs::WORDS_AT;
 
-use crate::{sys, trace};
+use crate::trace;
 
 /// Prints ns and KiB.
 pub fn print(out: &mut impl Write) -> io::Result<()> {

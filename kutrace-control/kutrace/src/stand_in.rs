@@ -1,10 +1,12 @@
-// SPDX-License-Identifier: GPL-2.0
-//! What the recorder is to the library of marks: here memory of the program's own, whose oldest units are given up as the
-//! module does in wrap mode, and the page that tells whether anything is traced. All else is the library's own.
+// SPDX-License-Identifier: BSD-3-Clause
+//! A recorder without a kernel's, in place of [`real`]'s: memory of the program's own, whose oldest units are given up as
+//! the module does in wrap mode, and the page that tells whether anything is traced. It is for timing the library.
 
 #![allow(unsafe_code)]
 
-#[path = "../../../../../kutrace-control/kutrace/src/sys.rs"]
+// The stand-in takes the place of some of it, and only then can another crate call the rest.
+#[allow(dead_code, clippy::not_unsafe_ptr_arg_deref)]
+#[path = "sys.rs"]
 mod real;
 
 use std::ffi::c_void;

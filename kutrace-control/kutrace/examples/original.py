@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a program can put into a trace; LD_LIBRARY_PATH says where libkutrace.so is.
+"""What a program of the original's can put into a trace; LD_LIBRARY_PATH says where libkutrace.so is.
 
-kutrace_control go; ./marks.py; kutrace_control stop t.trace
+kutrace_control go; ./original.py; kutrace_control stop t.trace
 """
 
 import contextlib

@@ -7,8 +7,9 @@ use kutrace_format::abi::event::line::{LOCK_NAME, METHOD_NAME, QUEUE_NAME, RESOU
 use kutrace_format::abi::event::{NAME_BYTES, NAME_LENGTH};
 use kutrace_format::abi::user::{INSERT, WORDS};
 
-use crate::event::{MARK_A, MARK_B, MARK_C, MARK_D};
-use crate::{state, text};
+use super::event::{MARK_A, MARK_B, MARK_C, MARK_D};
+use super::text;
+use crate::state;
 
 /// What a program can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,64 +2,13 @@
 //! Times what a program records into its own memory, next to a loop of `rdtsc`. Prints for each way, by name, medians over
 //! many rounds in which each has its turn: ns and multiple of rdtsc back to back, then the same with a wait after each call.
 //!
-//! The code is the library's, unchanged; what it needs of the recorder is in [`recorder`].
+//! The code is the library's, unchanged, with a stand-in for the recorder.
 //!
 //! The first argument says more: `registry`, `layer` and `own` time a span of `tracing` with what they name instead, `first`
 //! prints ns and KiB of the first mark of a process, `calls` ns of what the kernel does for it, `count NAME` does nothing but call one way in [`counted`].
 
-// What of the library only other programs use.
-#![allow(dead_code, unreachable_pub)]
-
-extern crate self as kutrace;
-
-#[path = "recorder.rs"]
-mod sys;
-#[path = "../../../../../kutrace-control/kutrace/src/state.rs"]
-mod state;
-#[path = "../../../../../kutrace-control/kutrace/src/text.rs"]
-mod text;
-#[allow(unused_imports)]
-#[path = "../../../../../kutrace-control/kutrace/src/event.rs"]
-mod event;
-#[path = "../../../../../kutrace-control/kutrace/src/insert.rs"]
-mod insert;
-#[path = "../../../../../kutrace-control/kutrace/src/name.rs"]
-mod name;
-#[path = "../../../../../kutrace-control/kutrace/src/rpc.rs"]
-mod rpc;
-#[path = "../../../../../kutrace-control/kutrace/src/stream.rs"]
-mod stream;
-#[path = "../../../../../kutrace-control/kutrace/src/area.rs"]
-mod area;
-#[path = "../../../../../kutrace-control/kutrace/src/fields.rs"]
-mod fields;
-#[path = "../../../../../kutrace-control/kutrace/src/site.rs"]
-mod site;
-#[path = "../../../../../kutrace-control/kutrace/src/otel.rs"]
-mod otel;
-#[path = "../../../../../kutrace-control/kutrace/src/control.rs"]
-mod control;
-#[path = "../../../../../kutrace-control/kutrace/src/c.rs"]
-mod c;
-#[path = "../../../../../kutrace-control/tracing/src/packed.rs"]
-mod packed;
-#[path = "../../../../../kutrace-control/tracing/src/place.rs"]
-mod place;
-#[path = "../../../../../kutrace-control/tracing/src/layer.rs"]
-mod layer;
-#[path = "../../../../../kutrace-control/tracing/src/growing.rs"]
-mod growing;
-#[path = "../../../../../kutrace-control/tracing/src/spans.rs"]
-mod spans;
-#[path = "../../../../../kutrace-control/tracing/src/subscriber.rs"]
-mod subscriber;
-
 mod first;
 mod pair;
-
-pub use fields::Fields;
-pub use site::{Scope, Site};
-pub use state::is_on;
 
 use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::ffi::c_long;
@@ -68,6 +17,7 @@ use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use kutrace::{sys, Site};
 use tracing_subscriber::prelude::*;
 
 const ROUNDS: usize = 1001;
@@ -105,19 +55,19 @@ macro_rules! way {
 const PLAIN: [Way; 9] = [
     way!("rdtsc", true, |_| _ = black_box(sys::tsc())),
     way!("mark", true, |_| _ = kutrace::mark!("mark")),
-    way!("span", true, |_| drop(kutrace::scope!("span"))),
-    way!("value", true, |n: u32| _ = kutrace::value!("value", i64::from(n))),
-    way!("event", true, |n: u32| _ = kutrace::event!("event", a: u64 = n.into(), b: u64 = 2, c: u64 = 3)),
+    way!("span", true, |_| drop(kutrace::span!("span"))),
+    way!("counter", true, |n: u32| _ = kutrace::counter!("counter", n)),
+    way!("fields", true, |n: u32| _ = kutrace::mark!("fields", a = n, b = 2, c = 3)),
     way!("c_mark", true, |_| _ = call_from_c()),
     way!("nothing", false, |n: u32| _ = black_box(n)),
     way!("off_mark", false, |_| _ = black_box(kutrace::mark!("mark"))),
-    way!("off_span", false, |_| drop(black_box(kutrace::scope!("span")))),
+    way!("off_span", false, |_| drop(black_box(kutrace::span!("span")))),
 ];
 const SUBSCRIBED: [Way; 4] = [
     way!("rdtsc", true, |_| _ = black_box(sys::tsc())),
-    way!("tracing", true, |_| drop(tracing::info_span!("part").entered())),
-    way!("tracing_number", true, |n: u32| drop(tracing::info_span!("part", n).entered())),
-    way!("tracing_off", false, |_| drop(tracing::info_span!("part").entered())),
+    way!("tracing", true, |_| drop(tracing::info_span!("span").entered())),
+    way!("tracing_number", true, |n: u32| drop(tracing::info_span!("span", n).entered())),
+    way!("tracing_off", false, |_| drop(tracing::info_span!("span").entered())),
 ];
 
 /// A layer that does nothing; without any, a registry keeps spans that were closed.
@@ -137,11 +87,11 @@ fn main() -> io::Result<()> {
             return subscribed(rest, &mut out);
         }
         ["layer", ref rest @ ..] => {
-            tracing_subscriber::registry().with(layer::layer()).init();
+            tracing_subscriber::registry().with(kutrace_tracing::layer()).init();
             return subscribed(rest, &mut out);
         }
         ["own", ref rest @ ..] => {
-            subscriber::subscriber().install().map_err(io::Error::other)?;
+            kutrace_tracing::subscriber().install().map_err(io::Error::other)?;
             return subscribed(rest, &mut out);
         }
         _ => {}

@@ -8,9 +8,10 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::event::{RPC_MIDDLE, RPC_REQUEST, RPC_RESPONSE};
-use crate::insert::{self, Named};
-use crate::{name, state, text};
+use super::event::{RPC_MIDDLE, RPC_REQUEST, RPC_RESPONSE};
+use super::insert::{self, Named};
+use super::{name, text};
+use crate::state;
 
 thread_local! {
     /// What this thread works on: the number of the trace in the high half, the id in the low one.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What a program writes: each makes a static with its name, and records there.
+
+#![forbid(unsafe_code)]
+
+/// Marks this moment with a name, and fields if it has any: `mark!("reply", status = 200, path = path)`; whether that
+/// is in the trace.
+#[macro_export]
+macro_rules! mark {
+    ($name:expr $(,)?) => {{
+        static SITE: $crate::Site = $crate::Site::new($name);
+        SITE.mark()
+    }};
+    ($name:expr, $($fields:tt)+) => {{
+        static SITE: $crate::Site = $crate::Site::new($crate::field_names!($name, $($fields)+));
+        // A conjunction would have to be used.
+        if $crate::is_on() { SITE.mark_with(&$crate::field_values!($($fields)+)) } else { false }
+    }};
+}
+
+/// This thread is in a part of the program until the [`Span`](crate::Span) is dropped:
+/// `let _find = span!("find", path = path);`. Spans nest.
+#[macro_export]
+macro_rules! span {
+    ($name:expr $(,)?) => {{
+        static SITE: $crate::Site = $crate::Site::new($name);
+        SITE.span()
+    }};
+    ($name:expr, $($fields:tt)+) => {{
+        static SITE: $crate::Site = $crate::Site::new($crate::field_names!($name, $($fields)+));
+        if $crate::is_on() { SITE.span_with(&$crate::field_values!($($fields)+)) } else { SITE.no_span() }
+    }};
+}
+
+/// Records how much something is now, an integer: `counter!("queued", queue.len())`; whether that is in the trace.
+#[macro_export]
+macro_rules! counter {
+    ($name:expr, $value:expr $(,)?) => {{
+        static SITE: $crate::Site = $crate::Site::new($name);
+        if $crate::is_on() {
+            SITE.counter($value)
+        } else {
+            false
+        }
+    }};
+}
+
+/// The program is at something until the [`AsyncSpan`](crate::AsyncSpan) is dropped, in whichever thread: `let upload =
+/// async_span!("upload", id, size = n);`. No two of one name may have the same number, a `u64`, at a time.
+#[macro_export]
+macro_rules! async_span {
+    ($name:expr, $id:expr $(,)?) => {{
+        static SITE: $crate::Site = $crate::Site::new($name);
+        if $crate::is_on() { SITE.async_span($id, &$crate::Typed::none()) } else { SITE.no_async_span() }
+    }};
+    ($name:expr, $id:expr, $($fields:tt)+) => {{
+        static SITE: $crate::Site = $crate::Site::new($crate::field_names!($name, $($fields)+));
+        if $crate::is_on() {
+            SITE.async_span($id, &$crate::field_values!($($fields)+))
+        } else {
+            SITE.no_async_span()
+        }
+    }};
+}
+
+/// Records a line of a log, made as by `format!`: `log!("disk {name} full")`; whether that is in the trace. It is a
+/// mark `log` with the module and the line, of which 118 bytes have room.
+#[macro_export]
+macro_rules! log {
+    ($($line:tt)+) => {{
+        static SITE: $crate::Site = $crate::Site::new(concat!("log\0=target=", module_path!(), "\0smessage"));
+        if $crate::is_on() {
+            SITE.mark_as_typed(&$crate::Fields::new().display(format_args!($($line)+)))
+        } else {
+            false
+        }
+    }};
+}
+
+/// The name of a place and after it those of its fields, each after a zero.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! field_names {
+    ($name:expr, $($($text:literal)? $($first:ident $(. $more:ident)*)? = $value:expr),+ $(,)?) => {
+        concat!($name $(, "\0" $(, $text)? $(, stringify!($first) $(, ".", stringify!($more))*)?)+)
+    };
+}
+
+/// The values of the fields, with their types.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! field_values {
+    ($($($text:literal)? $($first:ident $(. $more:ident)*)? = $value:expr),+ $(,)?) => {
+        $crate::Typed::none()$(.with(&$value))+
+    };
+}
