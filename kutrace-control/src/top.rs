@@ -153,6 +153,9 @@ struct Live<R: Recorder> {
     /// What programs record into memory of their own, and what of it is not in a second yet.
     spans: Spans,
     ended: Window,
+    /// Those of the last two looks, the newer ones first: two looks later all events of then are read, and with them what
+    /// their threads are called.
+    early: [Window; 2],
     meta: Meta,
     /// The counter up to which all was read at the last look. What is told goes up to the one before: of a call that
     /// was the last of its CPU it may not have been known yet whether it returns.
@@ -183,6 +186,7 @@ impl<R: Recorder> Live<R> {
             ledger: Ledger::new(unseen, &recorder.vectors()?),
             spans: Spans::default(),
             ended: Window::default(),
+            early: <[Window; 2]>::default(),
             meta: about(unseen.texts()),
             read: 0,
             settled: 0,
@@ -198,6 +202,7 @@ impl<R: Recorder> Live<R> {
         ensure!(live.settled > 0, "a CPU takes no interrupts: it is stuck");
         live.ledger.cut(live.settled);
         live.ended = Window::default();
+        live.early = <[Window; 2]>::default();
         live.due = live.settled + live.second();
         Ok(live)
     }
@@ -213,7 +218,7 @@ impl<R: Recorder> Live<R> {
         let Some(read) = self.follow.turn(recorder, &self.pool, |piece| skim.read(piece))? else { return Ok(()) };
         self.settled = mem::replace(&mut self.read, read);
         self.missed = self.follow.missed;
-        let (ended, shift) = (&mut self.ended, self.info.shift);
+        let (mut ended, shift) = (Window::default(), self.info.shift);
         self.spans.turn(recorder, |happened| match happened.what {
             Happening::Span(name, since) => {
                 let dur = happened.at.saturating_sub(since) >> shift;
@@ -222,6 +227,9 @@ impl<R: Recorder> Live<R> {
             Happening::Missed => ended.missed_marks += 1,
             Happening::Mark(_) => {}
         })?;
+        let [newer, older] = mem::take(&mut self.early);
+        self.ended.join(&older);
+        self.early = [ended, newer];
         self.points();
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! block is in the list of the free ones, once.
 //!
 //! What may run while others do calls `step` before each of its steps. In the kernel that does nothing; in the explorer
-//! (tests/host/owners.rs, tests/host/recorder) it is where others come in between.
+//! (tests/host/owners_of_blocks.rs, tests/host/recorder) it is where others come in between.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
