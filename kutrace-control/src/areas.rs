@@ -14,8 +14,8 @@ use kutrace_format::abi::programs::{Granted, Taken, KIND_DONE, KIND_NAMES};
 use kutrace_format::file::{REFUSED, REFUSED_BYTES, SECTION_BYTES};
 use kutrace_format::program::Entries;
 
-use crate::device::Recorder;
-use crate::programs::{copy, copy_filling, losses, section, with_head, Attached, Part};
+use crate::device::{Attached, Recorder};
+use crate::programs::{copy, copy_filling, losses, section, with_head, Part};
 
 /// Sentences about losses of ended programs, at most; the file has all.
 const LOSSES: usize = 100;

@@ -13,12 +13,11 @@ use kutrace_format::abi::command::{
     Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, STATE_TRACING, STREAM, VERSION,
 };
 use kutrace_format::abi::event::NAME_BYTES;
-use kutrace_format::abi::programs::{Granted, Quota, Taken};
+use kutrace_format::abi::programs::{Granted, Program, Quota, Taken};
 use kutrace_format::reading::READINGS_MAX;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::programs::Attached;
 use crate::sys;
 
 /// Where the module puts its device.
@@ -33,6 +32,15 @@ pub enum BlocksEnd {
     NoneFree,
     /// One takes no interrupts.
     Stuck,
+}
+
+/// A program as the recorder knows it now.
+#[derive(Debug)]
+pub struct Attached {
+    /// The program.
+    pub told: Program,
+    /// What it was granted.
+    pub grants: Vec<Granted>,
 }
 
 /// What a session drives: the device, or a stand-in where there is no module.
@@ -89,7 +97,7 @@ pub trait Recorder: Sized {
     /// What was read of a program, of a stream, is in the file; false if it cannot be given back yet, or is not there any
     /// more.
     fn take_back(&self, taken: Taken) -> Result<bool>;
-    /// Which programs were refused something, as [`crate::programs::refused`] finds it.
+    /// Which programs were refused how often, as the section of a file has it.
     fn refused(&self) -> Result<Vec<u8>>;
     /// Bytes that are kept of what an earlier kernel left in memory that outlives a reboot.
     fn kept(&self) -> Result<u64>;
@@ -244,7 +252,19 @@ impl Recorder for Device {
     }
 
     fn program_after(&self, serial: u32) -> Result<Option<Attached>> {
-        crate::programs::after(&self.file, serial).context(PATH)
+        let mut grants = Vec::new();
+        loop {
+            let mut told = Program { serial, ..Program::default() };
+            sys::next_program(self.file.as_fd(), &mut told, &mut grants).context(PATH)?;
+            if told.serial == 0 {
+                return Ok(None);
+            }
+            if told.grants as usize <= grants.len() {
+                grants.truncate(told.grants as usize);
+                return Ok(Some(Attached { told, grants }));
+            }
+            grants.resize(told.grants as usize + 1024, Granted::default());
+        }
     }
 
     fn copy(&self, serial: u32, grant: &Granted, to: &mut [u8]) -> Result<bool> {
@@ -262,7 +282,18 @@ impl Recorder for Device {
     }
 
     fn refused(&self) -> Result<Vec<u8>> {
-        crate::programs::refused(&self.file).context(PATH)
+        let (mut payload, mut place) = (Vec::new(), 0);
+        loop {
+            let next = sys::next_refused(self.file.as_fd(), place).context(PATH)?;
+            if next.place == 0 {
+                return Ok(payload);
+            }
+            place = next.place;
+            payload.extend_from_slice(&next.tgid.to_le_bytes());
+            payload.extend_from_slice(&[0; 4]);
+            payload.extend_from_slice(&next.times.to_le_bytes());
+            payload.extend_from_slice(&next.comm);
+        }
     }
 
     fn kept(&self) -> Result<u64> {

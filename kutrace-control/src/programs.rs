@@ -3,8 +3,6 @@
 //!
 //! Programs may still write, and in wrap mode the recorder may take a grant away: such a one is left out.
 
-use std::os::fd::AsFd;
-
 use anyhow::Result;
 use kutrace_format::abi::programs::{Granted, Program, KIND_DONE, PAGE_BYTES, PAYLOAD_MAX};
 use kutrace_format::file::{Section, PROGRAM, REFUSED};
@@ -12,49 +10,6 @@ use kutrace_format::program::{whole, Entries, GRANTS_ALONE};
 use postprocess::raw::refused;
 
 use crate::device::Recorder;
-use crate::sys;
-
-/// A program as the recorder knows it now.
-#[derive(Debug)]
-pub struct Attached {
-    /// The program.
-    pub told: Program,
-    /// What it was granted.
-    pub grants: Vec<Granted>,
-}
-
-/// Which programs were refused how often, as the section of a file has it.
-pub fn refused(device: &impl AsFd) -> Result<Vec<u8>> {
-    let (mut payload, mut place) = (Vec::new(), 0);
-    loop {
-        let next = sys::next_refused(device.as_fd(), place)?;
-        if next.place == 0 {
-            return Ok(payload);
-        }
-        place = next.place;
-        payload.extend_from_slice(&next.tgid.to_le_bytes());
-        payload.extend_from_slice(&[0; 4]);
-        payload.extend_from_slice(&next.times.to_le_bytes());
-        payload.extend_from_slice(&next.comm);
-    }
-}
-
-/// The program that attached after the one with this number.
-pub fn after(device: &impl AsFd, serial: u32) -> rustix::io::Result<Option<Attached>> {
-    let mut grants = Vec::new();
-    loop {
-        let mut told = Program { serial, ..Program::default() };
-        sys::next_program(device.as_fd(), &mut told, &mut grants)?;
-        if told.serial == 0 {
-            return Ok(None);
-        }
-        if told.grants as usize <= grants.len() {
-            grants.truncate(told.grants as usize);
-            return Ok(Some(Attached { told, grants }));
-        }
-        grants.resize(told.grants as usize + 1024, Granted::default());
-    }
-}
 
 /// A grant, or the rest of one, as it was copied: bytes from where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +91,7 @@ pub fn losses(mut sections: &[u8]) -> Vec<String> {
     found
 }
 
-/// Who was refused how often, a sentence each, of what [`refused`] found.
+/// Who was refused how often, a sentence each, of a section's payload.
 pub fn sentences(refused: &[u8]) -> Vec<String> {
     refused::parse(refused).unwrap_or_default().iter().map(ToString::to_string).collect()
 }

@@ -66,7 +66,7 @@ fn the_memory_of_a_program_is_nobody_else_s_to_change() {
     assert_eq!(marks(&Recording::read_whole(&run.file("after.raw")), "a_name"), 4);
 }
 
-/// As in a sandbox. The memory that it asks for meanwhile is no file's.
+/// As in a sandbox. The memory that it asks for meanwhile does not belong to a file.
 #[test]
 fn a_limit_on_the_size_of_files_ends_no_program_that_marks() {
     let run = guest::succeed(

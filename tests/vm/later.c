@@ -3,6 +3,7 @@
 // modules. Without a module the answer of the system call is not 0, so a 0 there shows that none was made. The line
 // "memory" is for a mark in memory, and "attach" to look for the recorder once more.
 
+#include <kutrace.h>
 #include <kutrace_original.h>
 #include <stdio.h>
 #include <string.h>

@@ -16,9 +16,8 @@ use kutrace_format::file::{Header, HEADER_BYTES};
 use kutrace_format::reading::{CounterFile, Reading, NOTHING};
 
 use super::*;
-use crate::device::BlocksEnd;
+use crate::device::{Attached, BlocksEnd};
 use crate::output::IfExists;
-use crate::programs::Attached;
 use crate::selection::tests::block;
 
 /// A recorder whose pool fills with two blocks when it is started.

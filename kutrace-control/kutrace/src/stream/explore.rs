@@ -30,7 +30,7 @@ enum Fault {
 }
 
 const GRANT_WORDS: u32 = 11;
-/// So many have room, in one of which another thread writes.
+/// There is room for this many, in one of which another thread writes.
 const UNITS: u32 = 5;
 const OTHERS: u32 = 1;
 
