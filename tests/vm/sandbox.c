@@ -80,9 +80,9 @@ static void enter(const char *kind) {
 }
 
 static int mark(void) {
-    int recorded = (int)KUTRACE_MARK("sandboxed") + (int)KUTRACE_VALUE("number", -3);
-    recorded += (int)KUTRACE_BEGIN("part");
-    return recorded + (int)KUTRACE_END("part");
+    int recorded = (int)KUTRACE_MARK("sandboxed") + (int)KUTRACE_COUNTER("number", -3);
+    recorded += (int)KUTRACE_SPAN_BEGIN("part");
+    return recorded + (int)KUTRACE_SPAN_END("part");
 }
 
 static void *mark_in_thread(void *recorded) {
