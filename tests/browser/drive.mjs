@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scenarios on pages, in one browser: each line of the input asks for one, `{"scenario":...,"file":...,"expected":...}`,
-// and a line of the output answers it, `{"answer":...}`, or `{"error":...}` with what was wrong.
+// Scenarios on pages, in one browser. Each line of the input names one, `{"scenario":...,"file":...,"expected":...}`; a
+// line of the output has its result, `{"answer":...}`, or what was wrong, `{"error":...}`.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
