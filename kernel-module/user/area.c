@@ -251,7 +251,7 @@ static struct kutrace_grant *kutrace_find_grant(struct kutrace_process *process,
 }
 
 /* Of a grant that was done when it was read. */
-int kutrace_take(struct kutrace_process *process, u32 offset, u64 sequence)
+int kutrace_take_grant(struct kutrace_process *process, u32 offset, u64 sequence)
 {
 	struct kutrace_grant *grant = kutrace_find_grant(process, offset, sequence);
 

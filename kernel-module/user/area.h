@@ -122,7 +122,7 @@ struct kutrace_grant *kutrace_granted_at(struct kutrace_process *process, u32 of
 struct kutrace_grant *kutrace_grant(struct kutrace_process *process, u32 offset);
 /* Gives up the oldest grant into which nobody writes any more; false if there is none. */
 bool kutrace_give_up(struct kutrace_process *process);
-int kutrace_take(struct kutrace_process *process, u32 offset, u64 sequence);
+int kutrace_take_grant(struct kutrace_process *process, u32 offset, u64 sequence);
 
 /* Both map what is missing there. The caller is in a fault of the area. */
 int kutrace_map_grant(struct kutrace_grant *grant, struct vm_area_struct *vma);

@@ -73,7 +73,8 @@ static DEFINE_MUTEX(kutrace_programs_lock);
 static LIST_HEAD(kutrace_processes);
 static LIST_HEAD(kutrace_idle);
 static u32 kutrace_serial;
-static u64 kutrace_areas;
+/* How many places of the file are taken: the first is asked for, the second the page's. */
+static u64 kutrace_areas = 2;
 static bool kutrace_recording;
 /* The number of the trace, which programs see while it is recorded. */
 static u32 kutrace_traces;
@@ -256,26 +257,30 @@ static struct kutrace_grant *kutrace_grant_words(struct kutrace_process *process
 /* What the running thread, which reads at an address, gets there. */
 static struct kutrace_grant *kutrace_ask(struct kutrace_process *process, u32 offset)
 {
-	struct kutrace_grant *grant = ERR_PTR(-EPERM);
 	bool is_first = offset < PAGE_SIZE;
 	u32 bytes;
 
 	if (!kutrace_recording || (!is_first && !process->told.serial))
 		return ERR_PTR(-EAGAIN);
-	kutrace_unit(offset, &bytes);
+	/* To read the TSC, for an entry, would end a thread that may not. */
+	if (test_thread_flag(TIF_NOTSC))
+		return ERR_PTR(-EPERM);
 	if (is_first)
-		grant = kutrace_shim_may_mark() ? kutrace_begin(process) : grant;
-	else if (offset >= KUTRACE_WORDS_AT)
-		grant = kutrace_grant_words(process, offset, bytes);
-	else if (kutrace_has_room(process, bytes))
-		grant = kutrace_grant(process, offset);
-	else
-		grant = ERR_PTR(-ENOSPC);
-	/* Who gets no run asks for a page. */
-	if (bytes == PAGE_SIZE &&
-	    (grant == ERR_PTR(-ENOSPC) || grant == ERR_PTR(-ENOMEM)))
-		(*(is_first ? &kutrace_others.refused : &process->told.refused))++;
-	return grant;
+		return kutrace_shim_may_mark() ? kutrace_begin(process) : ERR_PTR(-EPERM);
+	kutrace_unit(offset, &bytes);
+	if (offset >= KUTRACE_WORDS_AT)
+		return kutrace_grant_words(process, offset, bytes);
+	return kutrace_has_room(process, bytes) ? kutrace_grant(process, offset) :
+	       ERR_PTR(-ENOSPC);
+}
+
+/* Who gets no run asks for a page. What is above the rate is counted there. */
+static void kutrace_count_refused(struct kutrace_process *process, u32 offset,
+				  long error)
+{
+	if (offset >= KUTRACE_RUNS_AT || error == -EAGAIN || error == -EDQUOT)
+		return;
+	(offset < PAGE_SIZE ? &kutrace_others : &process->told)->refused++;
 }
 
 /* In a stream, room comes as that is read. */
@@ -305,11 +310,13 @@ static vm_fault_t kutrace_fault(struct vm_fault *vmf)
 	if (!grant)
 		grant = vmf->flags & FAULT_FLAG_WRITE ? ERR_PTR(-EAGAIN) :
 			kutrace_ask(process, offset);
-	if (IS_ERR(grant))
+	if (IS_ERR(grant)) {
+		kutrace_count_refused(process, offset, PTR_ERR(grant));
 		ret = kutrace_map_junk(process, vma, offset,
 				       kutrace_junk_word(PTR_ERR(grant)));
-	else
+	} else {
 		ret = kutrace_map_grant(grant, vma);
+	}
 	mutex_unlock(&kutrace_programs_lock);
 	/* Where there is no memory at all, the program tries again. */
 	return ret ? VM_FAULT_OOM : VM_FAULT_NOPAGE;
@@ -376,7 +383,7 @@ static int kutrace_area_map(struct vm_area_struct *vma)
 	kutrace_vm_flags(vma, VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_WIPEONFORK,
 		     VM_MAYEXEC);
 	mutex_lock(&kutrace_programs_lock);
-	vma->vm_pgoff = ++kutrace_areas * (KUTRACE_AREA_BYTES / PAGE_SIZE);
+	vma->vm_pgoff = kutrace_areas++ * (KUTRACE_AREA_BYTES / PAGE_SIZE);
 	mutex_unlock(&kutrace_programs_lock);
 	process = kutrace_new_process(vma, GFP_KERNEL_ACCOUNT);
 	if (!process)
@@ -516,7 +523,7 @@ static long kutrace_give_back(const struct kutrace_taken *taken)
 	if (!process)
 		return -ESTALE;
 	if (taken->sequence)
-		return kutrace_take(process, taken->offset, taken->sequence);
+		return kutrace_take_grant(process, taken->offset, taken->sequence);
 	if (!kutrace_has_ended(process))
 		return -EBUSY;
 	kutrace_remove(process);

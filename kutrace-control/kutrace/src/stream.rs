@@ -85,11 +85,11 @@ pub trait Lane: Copy {
 #[inline(always)]
 pub fn record<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
     let at = lane.position();
+    let Some(after) = at.after_if_fits(1 + payload.len()) else { return false };
     let now = lane.now();
     if now >= lane.deadline() {
         return false;
     }
-    let Some(after) = at.after_if_fits(1 + payload.len()) else { return false };
     if !lane.exchange(at, after) {
         return false;
     }
@@ -104,20 +104,23 @@ pub fn record_slowly<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
     let words = 1 + payload.len();
     loop {
         let at = lane.position();
-        let now = lane.now();
-        let low = u64::from(now as u32);
-        let bridge = if now < lane.deadline() { 0 } else { 2 };
-        if let Some(after) = at.after_if_fits(bridge + words) {
-            if !lane.exchange(at, after) {
-                continue;
+        // A thread that may not read the clock has no grant.
+        if at.after_if_fits(words).is_some() {
+            let now = lane.now();
+            let low = u64::from(now as u32);
+            let bridge = if now < lane.deadline() { 0 } else { 2 };
+            if let Some(after) = at.after_if_fits(bridge + words) {
+                if !lane.exchange(at, after) {
+                    continue;
+                }
+                if bridge != 0 {
+                    write(lane, at, word(FULL_TIME, 1, 0) | low, &[now]);
+                    // A handler that comes before this bridges once more: too early does no harm.
+                    lane.set_deadline(now.saturating_add(SPAN));
+                }
+                write(lane, at.after(bridge), what | low, payload);
+                return true;
             }
-            if bridge != 0 {
-                write(lane, at, word(FULL_TIME, 1, 0) | low, &[now]);
-                // A handler that comes before this bridges once more: too early does no harm.
-                lane.set_deadline(now.saturating_add(SPAN));
-            }
-            write(lane, at.after(bridge), what | low, payload);
-            return true;
         }
         let Some(grant) = lane.grant() else {
             lane.lose();

@@ -90,7 +90,8 @@ impl<'a> Program<'a> {
         let refused = self.refused;
         if self.tgid == 0 {
             let times = count(refused, "time", "times");
-            return vec![format!("programs were refused memory for their marks {times}; --marks-memory gives more")];
+            let why = "there was too little, and --marks-memory gives more, or they may not mark";
+            return vec![format!("programs were refused memory for their marks {times}: {why}")];
         }
         let what = match self.lost() {
             0 if refused == 0 => return Vec::new(),

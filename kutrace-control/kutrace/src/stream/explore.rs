@@ -268,7 +268,7 @@ fn explore(fault: Fault) -> (Vec<String>, usize) {
 fn nothing_that_returned_is_missing_at_any_step_of_any_interruption() {
     let (failures, runs) = explore(Fault::None);
     assert!(failures.is_empty(), "{:#?}", &failures[..failures.len().min(5)]);
-    assert!(runs > 5000, "{runs}");
+    assert!(runs > 4500, "{runs}");
 }
 
 #[test]
