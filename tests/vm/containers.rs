@@ -81,7 +81,11 @@ fn a_program_in_a_sandbox_lives_as_untraced_and_its_marks_are_there() {
             let trace = Recording::read_and_ask(&run.file(name));
             trace.check();
             let lost = format!("programs were refused memory for their marks {} times", 2 * (1 + young));
-            assert!(trace.events.meta.quality.iter().any(|said| said.contains(&lost)), "{:?}", trace.events.meta.quality);
+            assert!(
+                trace.events.meta.quality.iter().any(|said| said.contains(&lost)),
+                "{:?}",
+                trace.events.meta.quality
+            );
             let marks = trace.of(PROGRAM_MARK).filter(|e| trace.event_name(e) == "sandboxed");
             // Of the young, half have marked once before.
             assert_eq!(marks.count(), 2 * ABLE + young * 3 * ABLE, "{name}");

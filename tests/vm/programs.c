@@ -258,7 +258,8 @@ static void scribble(unsigned long seed) {
         // To read is to ask.
         if (to[0] >= ~1UL)
             exit(2);
-        for (unsigned long n = 0; n < parts[part].bytes / 8; n++) {
+        // Behind its mark.
+        for (unsigned long n = part ? 0 : 8; n < parts[part].bytes / 8; n++) {
             bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
             // The name that the mark above has, any kind, a time near now.
             unsigned long near = 8UL << 40 | (bits >> 8 & 7) << 32 | (uint32_t)(__builtin_ia32_rdtsc() + (bits & 0xffff));

@@ -53,7 +53,7 @@ impl Found {
         let mut losses = Vec::new();
         if self.missing > 0 {
             losses.push(format!(
-                "of what programs recorded themselves, {} of {} not in the image; `makedumpfile -d 25` keeps them",
+                "of what programs recorded themselves, {} of {} not in the image",
                 self.missing,
                 count(self.pages, "page is", "pages are")
             ));

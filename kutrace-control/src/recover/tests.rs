@@ -381,11 +381,7 @@ fn what_programs_recorded_is_found_up_to_two_ticks_after_the_kernel_s_last_entry
 #[test]
 fn what_a_program_recorded_ends_at_the_first_page_that_is_not_there() {
     let crashed = with_program(LAST);
-    let said = |missing: &str| {
-        vec![format!(
-            "of what programs recorded themselves, {missing} not in the image; `makedumpfile -d 25` keeps them"
-        )]
-    };
+    let said = |missing: &str| vec![format!("of what programs recorded themselves, {missing} not in the image")];
     assert_eq!(programs(&crashed, &[(0, FRAMES + 2)]), ([512, 0], said("2 of 4 pages are")));
     let gap = [(0, FRAMES + 1), (FRAMES + 2, FRAMES + 4)];
     assert_eq!(programs(&crashed, &gap), ([0, 3], said("1 of 4 pages are")));
