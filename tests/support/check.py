@@ -694,7 +694,7 @@ class Checker:
 
     def was_idle(self, pid, since, on, wait):
         """Whether the CPU that a thread got at last had been idle, mostly, since then or since some time within a wait."""
-        place = bisect.bisect_left(self.reading.runs[pid], on, key=lambda run: run[0])
+        place = bisect.bisect_left(self.reading.runs[pid], [on])
         cpu = self.reading.runs[pid][place][2]
         idle, begin = 0, on
         spans = self.by_cpu[cpu]
@@ -714,7 +714,7 @@ class Checker:
         if "Scheduler" in self.unseen:
             return 2 * SHORT
         runs = self.reading.runs[pid]
-        last = bisect.bisect_left(runs, off, key=lambda run: run[0]) - 1
+        last = bisect.bisect_left(runs, [off]) - 1
         while last >= 0 and (runs[last][1] is None or runs[last][1] > off):
             last -= 1
         ends = self.reading.scheduled[runs[last][2]] if last >= 0 else []

@@ -258,7 +258,7 @@ static void scribble(unsigned long seed) {
         // To read is to ask.
         if (to[0] >= ~1UL)
             exit(2);
-        // Behind its mark.
+        // After its mark.
         for (unsigned long n = part ? 0 : 8; n < parts[part].bytes / 8; n++) {
             bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
             // The name that the mark above has, any kind, a time near now.

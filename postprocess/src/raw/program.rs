@@ -341,10 +341,8 @@ mod tests {
         let losses = |section: &[u8]| parse(0, section).unwrap().losses();
         assert_eq!(losses(&section), ["program 7 (web): was refused memory 2 times"]);
         section[4] = 0;
-        assert_eq!(
-            losses(&section),
-            ["programs were refused memory for their marks 2 times; --marks-memory gives more"]
-        );
+        let [said] = &losses(&section)[..] else { panic!("one sentence") };
+        assert!(said.starts_with("programs were refused memory for their marks 2 times: "), "{said}");
         (section[4], section[16]) = (7, 0);
         assert_eq!(losses(&section), [""; 0]);
     }

@@ -68,6 +68,10 @@ pub struct Guest {
     pub timeout: Duration,
 }
 
+/// [`Accelerator::Paced`]: an instruction takes 2^3 ns, which is about what it takes the host; so a second in which the
+/// guest is busy takes about one.
+pub const PACE: u8 = 3;
+
 /// How the guest's instructions are executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accelerator {
@@ -80,6 +84,10 @@ pub enum Accelerator {
     Interleaved,
     /// Translated, and counted: the guest's clock advances by one nanosecond per instruction.
     Counted,
-    /// The same with several CPUs in turn, whose clock goes on while all of them sleep.
-    Paced,
+    /// The same with several CPUs in turn, 2 to the power of `shift` nanoseconds per instruction, and a clock that goes on
+    /// while all of them sleep.
+    Paced {
+        /// [`PACE`], or more, where the guest waits busily for its time to go by.
+        shift: u8,
+    },
 }

@@ -56,8 +56,8 @@ const GUEST: &[&str] = &[
 ];
 /// To count the instructions of a program.
 const COUNTER: &[&str] = &["valgrind"];
-/// To read traces as others do.
-const READER: &[&str] = &["babeltrace2"];
+/// To read traces as others do, and fast what is written in Python.
+const READER: &[&str] = &["babeltrace2", "pypy3"];
 /// To make packages.
 const PACKER: &[&str] = &["dpkg-dev", "gcc", "make", "rustc-web", "rust-web-src"];
 /// To make those of a kernel, beside what builds it.

@@ -29,9 +29,18 @@ pub struct VmArgs {
     /// Count instructions: one CPU, whose time stamp counter advances by one per instruction
     #[arg(long, conflicts_with = "cpus")]
     pub icount: bool,
-    /// The same with several CPUs, one at a time: a load of the host is not seen in the guest
-    #[arg(long, conflicts_with = "icount")]
-    pub paced: bool,
+    /// The same with several CPUs, one at a time, and 2^SHIFT ns for an instruction: a load of the host is not seen in the
+    /// guest
+    #[arg(
+        long,
+        conflicts_with = "icount",
+        value_name = "SHIFT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "3",
+        value_parser = clap::value_parser!(u8).range(0..=10)
+    )]
+    pub paced: Option<u8>,
     /// Memory of the guest in MiB
     #[arg(long, value_name = "MB", default_value_t = MEGABYTES)]
     pub mem: u32,
@@ -104,7 +113,7 @@ impl VmArgs {
         Self {
             cpus: 4,
             icount: false,
-            paced: false,
+            paced: None,
             mem: MEGABYTES,
             share: None,
             kernel: Variant::USUAL.into(),
@@ -199,8 +208,8 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         command: args.command.clone(),
         timeout: Duration::from_secs(args.timeout),
     };
-    if args.paced {
-        guest.accelerator = Accelerator::Paced;
+    if let Some(shift) = args.paced {
+        guest.accelerator = Accelerator::Paced { shift };
     } else if !args.icount {
         guest.accelerator = match (guest::accelerator(&guest)?, &args.kernel) {
             (Accelerator::Tcg, Which::Stock(_)) => Accelerator::Interleaved,

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use super::{compile, in_guest};
+use crate::guest::PACE;
 use crate::kernel::Variant;
 use crate::place;
 use crate::progress::{self, output, tied};
@@ -63,7 +64,7 @@ pub fn measure(judged: Judged, seed: Option<u64>, names: &[String], dir: &Path) 
             kernel: kernel.into(),
             disk: DISK,
             cpus,
-            paced: cpus == 1,
+            paced: (cpus == 1).then_some(PACE),
             timeout: LIMIT,
             ..VmArgs::new(Vec::new())
         };

@@ -209,13 +209,14 @@ fn option_value(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-fn accelerator_words(accelerator: Accelerator) -> &'static [&'static str] {
-    match accelerator {
-        Accelerator::Kvm => &["-accel", "kvm", "-cpu", "host"],
-        Accelerator::Tcg => &["-accel", "tcg,thread=multi", "-cpu", CPU],
-        Accelerator::Interleaved => &["-accel", "tcg,thread=single", "-cpu", CPU],
-        // 8 ns for each instruction, which is about what one takes: so a second in which the guest is busy takes about one.
-        Accelerator::Paced => &["-accel", "tcg,thread=single", "-icount", "shift=3,sleep=on", "-cpu", CPU],
-        Accelerator::Counted => &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max"],
-    }
+fn accelerator_words(accelerator: Accelerator) -> Vec<String> {
+    let icount = |shift: u8, sleep: &str| vec!["-icount".into(), format!("shift={shift},sleep={sleep}")];
+    let (how, cpu, counted) = match accelerator {
+        Accelerator::Kvm => ("kvm", "host", Vec::new()),
+        Accelerator::Tcg => ("tcg,thread=multi", CPU, Vec::new()),
+        Accelerator::Interleaved => ("tcg,thread=single", CPU, Vec::new()),
+        Accelerator::Paced { shift } => ("tcg,thread=single", CPU, icount(shift, "on")),
+        Accelerator::Counted => ("tcg,thread=single", "max", icount(0, "off")),
+    };
+    [["-accel", how, "-cpu", cpu].map(String::from).to_vec(), counted].concat()
 }
