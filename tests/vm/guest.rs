@@ -147,8 +147,8 @@ fn turn_for(options: &[&str]) -> Turn {
     };
     // One thread executes all CPUs of a guest that is paced, and those of a stock kernel.
     match options.contains(&AT_ONCE) && !is_stock {
-        true => turns::at_once(),
-        false => turns::one(),
+        true => turns::alone(),
+        false => turns::shared(),
     }
 }
 

@@ -143,14 +143,11 @@ JOB
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [inside, all, ..] = numbers[..] else { panic!("{line}") };
     assert!(all > 10_000 && inside * 10_000 >= all * 9_999, "{line}");
-    // A guest that pauses halts, and goes on.
+    // A guest that pauses halts, and goes on: without a sleep, if what it waits for has come while it was on its way, as
+    // more often happens the later its CPU runs.
     let host = Recording::read(&run.file("host.trace"));
     let halts = exits(&host).get("hlt").copied().unwrap_or_default();
-    assert!(
-        halts > 100 && host.of(GUEST_WAKE).count() as u64 * 10 > halts * 9,
-        "{halts} {}",
-        host.of(GUEST_WAKE).count()
-    );
+    assert!(halts > 100 && host.of(GUEST_WAKE).count() as u64 * 2 > halts, "{halts} {}", host.of(GUEST_WAKE).count());
     let both = merged(&out);
     let stolen = |what: &str| {
         let of = |s: &&Span| s.what == What::Run(Activity::Stalled) && both.span_name(s).starts_with(what);

@@ -240,8 +240,8 @@ impl Run {
     }
 }
 
-/// How many tests run at a time: four for two CPUs, of which three can have guests; not more than their memory allows on
-/// any machine.
+/// How many tests run at a time: three for two CPUs, as a guest waits for half of its time; not more than their memory
+/// allows on any machine.
 fn lanes() -> usize {
-    (available_parallelism().map_or(1, NonZero::get) * 2).clamp(2, 6)
+    (available_parallelism().map_or(1, NonZero::get) * 3 / 2).clamp(2, 6)
 }
