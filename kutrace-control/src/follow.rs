@@ -108,6 +108,11 @@ impl Follow {
         }
     }
 
+    /// Blocks that the recorder had begun since its start, at the last look.
+    pub fn filled(&self) -> u32 {
+        self.taken[1]
+    }
+
     /// Finds the blocks that were begun since the last look. They are taken in the order of their places, so only these
     /// are looked at; but a CPU may have kept one aside.
     fn find(&mut self, end: u64, info: &Info, pool: &[AtomicU32]) {

@@ -38,7 +38,6 @@ use serde_json::{json, Value};
 use crate::device::Recorder;
 use crate::follow::Follow;
 use crate::reading;
-use crate::selection::{Recycling, Selection};
 use crate::session::Session;
 use crate::skim::Skim;
 use crate::spans::Spans;
@@ -256,8 +255,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
             triggers.push(Trigger { reason: Some(format!("{percent:.1}%")), ..plain(condition) });
         }
         self.tell_missed();
-        let (pool, info) = (&self.pool, &self.info);
-        self.readings.turn(Instant::now(), || reaches(pool, info), reading::now);
+        self.readings.turn(Instant::now(), self.follow.filled(), self.info.blocks, reading::now);
         self.due.append(&mut triggers);
         if let Some((moment, written)) = self.writer.done() {
             self.end(moment, written, kept, explain)?;
@@ -404,13 +402,6 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
             ));
         }
     }
-}
-
-/// How far back the recorder has every CPU.
-fn reaches(pool: &[AtomicU32], info: &Info) -> Duration {
-    let from = Selection::of(pool, Recycling::Oldest, u64::MAX).whole_from() << info.shift;
-    let counts = sys::tsc().saturating_sub(from.max(info.start.tsc));
-    Duration::from_millis(counts / u64::from(info.tsc_khz.max(1)))
 }
 
 fn ns(counts: u64, info: &Info) -> u64 {

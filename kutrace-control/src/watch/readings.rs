@@ -10,25 +10,32 @@ use std::time::{Duration, Instant};
 
 /// Readings that are kept.
 const KEPT: usize = 64;
-/// How often they are taken, at the least and at the most: four times while the recorder's memory fills once.
+/// Time between two of them, at the least and at the most.
 const OFTEN: Duration = Duration::from_millis(250);
 const SELDOM: Duration = Duration::from_secs(5);
+/// Readings while the recorder's memory fills once, where that is not more often.
 const A_FILL: u32 = 4;
 
 /// The readings of the last minutes.
 #[derive(Debug, Default)]
 pub struct Readings {
     taken: VecDeque<Arc<Vec<u8>>>,
-    next: Option<Instant>,
+    /// When the last was taken, and the blocks that the recorder had filled since its start.
+    last: Option<(Instant, u32)>,
 }
 
 impl Readings {
-    /// Has `read` read, if it is time; the recorder has all of the time that `reaches` says.
-    pub fn turn(&mut self, now: Instant, reaches: impl FnOnce() -> Duration, read: impl FnOnce() -> Vec<u8>) {
-        if self.next.is_some_and(|next| now < next) {
+    /// Has `read` read, if it is time: the recorder has filled so many blocks since its start, and has memory for so many.
+    pub fn turn(&mut self, now: Instant, filled: u32, blocks: u32, read: impl FnOnce() -> Vec<u8>) {
+        let is_early = |(at, before): (Instant, u32)| {
+            // From the largest number on, nobody knows how many there were.
+            let is_full = filled == u32::MAX || filled.wrapping_sub(before) >= blocks / A_FILL;
+            now - at < if is_full { OFTEN } else { SELDOM }
+        };
+        if self.last.is_some_and(is_early) {
             return;
         }
-        self.next = Some(now + (reaches() / A_FILL).clamp(OFTEN, SELDOM));
+        self.last = Some((now, filled));
         if self.taken.len() == KEPT {
             self.taken.pop_front();
         }
@@ -46,20 +53,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_are_as_often_as_the_memory_is_short_and_the_last_are_kept() {
-        for (reaches, expected) in [(0, 40), (4, 10), (3600, 2)] {
+    fn readings_are_as_often_as_the_memory_fills_and_the_last_are_kept() {
+        let take = |ms: u64, blocks: u32, filled: fn(u64) -> u32| {
             let (mut readings, start) = (Readings::default(), Instant::now());
-            for ms in (0..10_000).step_by(50) {
-                let now = start + Duration::from_millis(ms);
-                readings.turn(now, || Duration::from_secs(reaches), || vec![ms as u8]);
+            for ms in (0..ms).step_by(50) {
+                let reading = || ms.to_le_bytes().to_vec();
+                readings.turn(start + Duration::from_millis(ms), filled(ms), blocks, reading);
             }
-            assert_eq!(readings.all().len(), expected, "{reaches} s");
-        }
-        let (mut readings, start) = (Readings::default(), Instant::now());
-        for second in 0..200 {
-            readings.turn(start + Duration::from_secs(second), || Duration::ZERO, || vec![second as u8]);
-        }
-        let first: Vec<u8> = readings.all().iter().map(|reading| reading[0]).collect();
-        assert_eq!(first, (136..200).collect::<Vec<u8>>());
+            let bytes = |reading: &Arc<Vec<u8>>| u64::from_le_bytes(reading[..].try_into().unwrap());
+            readings.all().iter().map(bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(take(10_000, 100, |_| 7), [0, 5000]);
+        assert_eq!(take(10_000, 100, |ms| ms as u32), (0..40).map(|n| n * 250).collect::<Vec<_>>());
+        // A fill takes four seconds.
+        assert_eq!(take(10_000, 100, |ms| ms as u32 / 40), (0..10).map(|n| n * 1000).collect::<Vec<_>>());
+        assert_eq!(take(600, 100, |_| u32::MAX), [0, 250, 500]);
+        // After a quiet time it fills at once.
+        let storm = |ms| if ms < 6000 { 0 } else { ms as u32 };
+        assert_eq!(take(6600, 100, storm), [0, 5000, 6000, 6250, 6500]);
+        assert_eq!(take(200_000, 1, |ms| ms as u32), (736..800).map(|n| n * 250).collect::<Vec<_>>());
     }
 }
