@@ -3,9 +3,9 @@
 //! with other seeds, on other kernels. `cargo xtask soak`: what the VM's tests check of the recorder, for hours.
 //!
 //! All programs of tests are built first, so that what does not compile is known before anything runs. The host's run
-//! one after the other; then lanes take what is left, each guest a test of its own. What fails is shown at once and kept
-//! below target/failed. A test that says that its guest stood still too long to tell is repeated once, alone, at the end;
-//! nothing else is.
+//! one after the other; then lanes take what is left, each guest a test of its own; then come those whose guests want all
+//! CPUs of the host. What fails is shown at once and kept below target/failed. A test that says that its guest stood still
+//! too long to tell is repeated once, alone, at the end; nothing else is.
 
 mod canary;
 mod lane;
@@ -218,6 +218,8 @@ impl Run {
         for (tasks, lanes) in [(host, 1), (others, lanes())] {
             lane::run(tasks, lanes, &variables, &self.report, &self.guard)?;
         }
+        // One has a guest while another looks at what its own has left.
+        lane::run(self.report.take_alone(), 2, &variables, &self.report, &self.guard)?;
         // One at a time, so that nothing else of ours is in the way.
         lane::run(self.report.take_inconclusive(), 1, &variables, &self.report, &self.guard)
     }

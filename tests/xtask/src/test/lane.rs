@@ -14,7 +14,7 @@ use anyhow::{bail, Context, Result};
 use kutrace_cli::signal::SignalGuard;
 use rustix::process::{kill_process_group, Pid, Signal};
 
-use super::plan::{Task, Tier, What};
+use super::plan::{Task, Tier, Time, What};
 use super::report::{Report, Verdict};
 
 /// Between two looks at what sends no event.
@@ -48,6 +48,9 @@ fn run_one(task: &Task, variables: &[(&'static str, String)], report: &Report, g
     let failed = report.folder(task);
     let mut command = task.command();
     command.envs(variables.iter().map(|(name, value)| (name, value))).env("KUTRACE_FAILED", &failed);
+    if task.time == Time::Beside {
+        command.env("KUTRACE_BESIDE", "1");
+    }
     let (reader, writer) = pipe().context("test: no pipe")?;
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let mut child = command.spawn().with_context(|| format!("test: {}: cannot be started", task.name()))?;

@@ -83,8 +83,19 @@ pub struct Task {
     pub what: What,
     /// The folder in which it runs: that of its package.
     pub folder: PathBuf,
-    /// Whether it runs once more, since nobody could tell the first time.
-    pub is_second: bool,
+    /// Beside what else it runs.
+    pub time: Time,
+}
+
+/// When a task runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// With any others.
+    Beside,
+    /// When no other test has a guest, as it has asked for.
+    Alone,
+    /// Once more with nothing beside it, since nobody could tell the first time.
+    Again,
 }
 
 /// A program of tests, or a part of it.
@@ -189,11 +200,11 @@ impl Programs {
                     tier: *tier,
                     what,
                     folder: folder.clone(),
-                    is_second: false,
+                    time: Time::Beside,
                 }));
             }
             if *tier == Tier::Host && names.is_empty() {
-                tasks.push(Task { tier: *tier, what: What::Examples, folder: place::checkout(), is_second: false });
+                tasks.push(Task { tier: *tier, what: What::Examples, folder: place::checkout(), time: Time::Beside });
             }
         }
         Ok(tasks)

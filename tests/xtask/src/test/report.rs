@@ -11,10 +11,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::lane::Log;
-use super::plan::{Form, Task, Tier, What};
+use super::plan::{Form, Task, Tier, Time, What};
 use crate::place;
 use crate::progress::minutes;
 
+/// How a test says that it runs beside no others.
+const ALONE: &str = "alone: ";
 /// How a test says that it cannot tell.
 const INCONCLUSIVE: &str = "inconclusive: ";
 /// Lines shown of a test that failed; all of them are kept.
@@ -41,6 +43,7 @@ struct State {
     passed: usize,
     failed: Vec<(Tier, String)>,
     steps_failed: Vec<String>,
+    alone: Vec<Task>,
     inconclusive: Vec<Task>,
     /// How many were repeated.
     repeated: usize,
@@ -99,11 +102,15 @@ impl Report {
             }
             return Ok(());
         }
-        let doubt = log.text.lines().find(|line| line.starts_with(INCONCLUSIVE)).filter(|_| !task.is_second);
+        if task.time == Time::Beside && log.text.lines().any(|line| line.starts_with(ALONE)) {
+            state.alone.push(Task { time: Time::Alone, ..task.clone() });
+            return Ok(());
+        }
+        let doubt = log.text.lines().find(|line| line.starts_with(INCONCLUSIVE)).filter(|_| task.time != Time::Again);
         if let Some(doubt) = doubt {
             say(&format!("test {} {name} ... {doubt} ({})", task.tier.name(), minutes(took)));
             state.repeated += 1;
-            state.inconclusive.push(Task { is_second: true, ..task.clone() });
+            state.inconclusive.push(Task { time: Time::Again, ..task.clone() });
             return Ok(());
         }
         if !is_whole {
@@ -121,6 +128,11 @@ impl Report {
             task.tier.name()
         ));
         Ok(())
+    }
+
+    /// The tasks that want to be alone, each once.
+    pub fn take_alone(&self) -> Vec<Task> {
+        std::mem::take(&mut self.state().alone)
     }
 
     /// The tasks that could not tell, each once.
