@@ -22,7 +22,7 @@ pub fn shared() -> Turn {
 /// test, which is run again after all that can share the host, so that no CPU stands idle for one that waits.
 pub fn alone() -> Turn {
     if env::var_os("KUTRACE_BESIDE").is_some() {
-        println!("alone: a guest wants all CPUs of the host");
+        println!("\nalone: a guest wants all CPUs of the host");
         panic!("later");
     }
     take(File::lock)
