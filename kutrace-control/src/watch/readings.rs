@@ -25,7 +25,7 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Has `read` read, if it is time: the recorder has filled so many blocks since its start, and has memory for so many.
+    /// Has `read` read, if it is time. The recorder has filled `filled` blocks since its start, and has memory for `blocks`.
     pub fn turn(&mut self, now: Instant, filled: u32, blocks: u32, read: impl FnOnce() -> Vec<u8>) {
         let is_early = |(at, before): (Instant, u32)| {
             // From the largest number on, nobody knows how many there were.
