@@ -35,11 +35,15 @@ const CRASH: &str = r#"
     echo c >/proc/sysrq-trigger
 "#;
 
-/// The same with a kernel of kdump, which keeps the memory in all forms.
+/// Of the forms in which a kernel of kdump keeps the memory, those that are tried: that of Debian's kdump-tools, or all.
+const FORMS: &[&str] = guest::by_form(&["compressed"], ALL, ALL);
+const ALL: &[&str] = &["compressed", "plain", "flattened"];
+/// The same as [`CRASH`] with such a kernel.
 const KDUMP: &str = r#"
     if [ -e /proc/vmcore ]; then
-        cp /proc/vmcore $SHARE/plain
         makedumpfile -c -d 31 /proc/vmcore $SHARE/compressed
+        if [ $FORMS = 1 ]; then exit; fi
+        cp /proc/vmcore $SHARE/plain
         makedumpfile -F -c -d 31 /proc/vmcore >$SHARE/flattened
         exit
     fi
@@ -151,12 +155,12 @@ fn the_trace_of_a_crashed_kernel_is_in_its_memory_up_to_the_crash() {
 }
 
 #[test]
-fn the_kernel_of_kdump_keeps_it_whole_in_every_form() {
+fn the_kernel_of_kdump_keeps_it_whole() {
     let run = guest::succeed(
         &[guest::AT_ONCE, "--kernel", "stock", "--no-load", "--cpus", "2", "--mem", "640", "--second"],
-        &script(KDUMP),
+        &format!("FORMS={}\n{}", FORMS.len(), script(KDUMP)),
     );
-    let traces = ["plain", "compressed", "flattened"].map(|form| {
+    let traces = FORMS.iter().map(|form| {
         let trace = run.file(&format!("{form}.trace"));
         let recovered = recover(&run.file(form), &trace);
         let said = String::from_utf8_lossy(&recovered.stderr);
@@ -164,6 +168,7 @@ fn the_kernel_of_kdump_keeps_it_whole_in_every_form() {
         assert_eq!(recovered.status.code(), Some(0), "{form}: {said}");
         Recording::read_whole(&trace)
     });
+    let traces: Vec<Recording> = traces.collect();
     has_what_programs_recorded(&traces[0], &run);
     let marked = traces[0].of(MARK_A).filter(|e| traces[0].event_name(e) == "mark_a=crash");
     let asked = marked.last().unwrap();

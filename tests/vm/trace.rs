@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -20,13 +21,14 @@ use postprocess::span::check;
 use postprocess::span::{self, Span, Spans, Tally};
 use postprocess::time::Time;
 use postprocess::{raw, source};
+use tempfile::NamedTempFile;
 
 use crate::guest;
 
-/// Of traces with more events than this, of storms, a part is asked what happened: all would take minutes.
+/// Of traces with more events than this, a part is shown to the second readers, to whom all would take minutes.
 const ASKED: usize = if guest::SOAK { 1_000_000 } else { PART };
 /// Entries of such a part.
-const PART: usize = 300_000;
+const PART: usize = guest::by_form(50_000, 300_000, 300_000);
 /// Percent of a CPU's time in which it may have stood still.
 const STILL: i64 = 10;
 /// A folder to keep traces in, or what was asked of them, of which something is said that did not happen.
@@ -46,7 +48,7 @@ impl Recording {
     /// Reads a raw file; it must be one, and a second reader must agree.
     pub fn read(path: &Path) -> Recording {
         let (trace, text) = Recording::decode(path);
-        compare(path, &text);
+        Shown::of(path, &trace, text).compare(path);
         trace
     }
 
@@ -62,26 +64,13 @@ impl Recording {
     /// Reads a raw file as [`Recording::read`] does; its spans must say what happened.
     pub fn read_and_ask(path: &Path) -> Recording {
         let (trace, text) = Recording::decode(path);
-        // Of a large trace each takes half a minute; the guest's CPUs are free by now.
+        let shown = Shown::of(path, &trace, text);
+        // The guest's CPUs are free by now.
         thread::scope(|scope| {
-            scope.spawn(|| compare(path, &text));
-            trace.ask(path);
+            scope.spawn(|| shown.compare(path));
+            shown.ask(path);
         });
         trace
-    }
-
-    /// The spans of a raw file must say what happened.
-    fn ask(&self, path: &Path) {
-        let bytes = fs::read(path).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let asked = if self.events.events.len() < ASKED { bytes } else { middle(&bytes) };
-        Texts::of(&asked).check(folder.path()).unwrap_or_else(|said| {
-            if let Some(kept) = std::env::var_os(KEEP) {
-                let name = thread::current().name().unwrap_or("trace").replace("::", "-");
-                fs::write(Path::new(&kept).join(name + ".raw"), asked).unwrap();
-            }
-            panic!("{}: {said}", path.display())
-        });
     }
 
     /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly and say what happened.
@@ -172,9 +161,40 @@ pub fn each<T: Send>(paths: &[PathBuf], look: impl Fn(&Path) -> T + Sync) -> Vec
     })
 }
 
-/// A second reader must agree on a raw file's event lines.
-fn compare(path: &Path, lines: &[u8]) {
-    reader::compare(path, lines).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+/// What the second readers are shown of a raw file: all, or the middle of a large one.
+struct Shown {
+    bytes: Vec<u8>,
+    lines: Vec<u8>,
+}
+
+impl Shown {
+    fn of(path: &Path, trace: &Recording, lines: Vec<u8>) -> Shown {
+        let bytes = fs::read(path).unwrap();
+        if trace.events.events.len() < ASKED {
+            return Shown { bytes, lines };
+        }
+        let bytes = middle(&bytes);
+        Shown { lines: reader::lines(&bytes), bytes }
+    }
+
+    /// A second reader must agree on the event lines.
+    fn compare(&self, path: &Path) {
+        let mut shown = NamedTempFile::new().unwrap();
+        shown.write_all(&self.bytes).unwrap();
+        reader::compare(shown.path(), &self.lines).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+
+    /// The spans must say what happened.
+    fn ask(&self, path: &Path) {
+        let folder = tempfile::tempdir().unwrap();
+        Texts::of(&self.bytes).check(folder.path()).unwrap_or_else(|said| {
+            if let Some(kept) = std::env::var_os(KEEP) {
+                let name = thread::current().name().unwrap_or("trace").replace("::", "-");
+                fs::write(Path::new(&kept).join(name + ".raw"), &self.bytes).unwrap();
+            }
+            panic!("{}: {said}", path.display())
+        });
+    }
 }
 
 /// The middle of a raw file, as a recording of its own.
