@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask bench`: what tracing, the stages and the page cost, as the tables of docs/overhead.md.
+//! `cargo xtask bench`: what tracing, the stages and the page cost, as the tables of docs/overhead.md and docs/marks.md.
 
+mod section;
 mod instructions;
 mod others;
 mod marks;
@@ -22,6 +23,7 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use section::{Budget, Limit, Limit::AtMost, Section};
 use why::Judged;
 
 use crate::vm::{self, VmArgs};
@@ -38,6 +40,9 @@ pub struct BenchArgs {
     /// The raw trace whose blocks the stages and the page get [default: the longest that earlier commands have left]
     #[arg(long, value_name = "FILE")]
     raw: Option<PathBuf>,
+    /// Put the tables into the documents that have them, in place of the ones before
+    #[arg(long)]
+    write: bool,
     /// With `why`, `diff` and `fleet`: what their random numbers begin with [default: the time; of `fleet` the same always]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -57,6 +62,8 @@ enum Part {
     Others,
     /// What programs record into their own memory; needs no VM
     Marks,
+    /// Time and bytes of tracing, and how fast a trace gets to the disk
+    Tracing,
     /// From raw file to page; needs no VM
     Stages,
     /// The page in a browser; needs no VM
@@ -71,50 +78,22 @@ enum Part {
     Fleet,
 }
 
-/// Measures everything, or one part, and prints the tables.
+/// Parts that are measured where none is asked for.
+const USUAL: [Part; 5] = [Part::Instructions, Part::Marks, Part::Tracing, Part::Stages, Part::Page];
+
+/// Measures everything, or one part, and prints the tables; fails if a budget is missed.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let dir = place::made(place::target().join("bench"))?;
-    let asked = |part| args.part.is_none_or(|asked| asked == part);
     let mut over = Vec::new();
-    // Not locked: what guests print meanwhile goes there, too.
-    let mut out = std::io::stdout();
-    let judged = match args.part {
-        Some(Part::Why) => Some(Judged::Why),
-        Some(Part::Diff) => Some(Judged::Diff),
-        _ => None,
-    };
-    if let Some(judged) = judged {
-        return Ok(write!(out, "{}\n{}", title()?, why::measure(judged, args.seed, &args.case, &dir)?)?);
-    }
-    if args.part == Some(Part::Fleet) {
-        let table = fleet::measure(args.raw.as_deref(), args.traces, args.seed, &dir)?;
-        return Ok(write!(out, "{}\n{table}", title()?)?);
-    }
-    if args.part == Some(Part::Machines) {
-        let (said, pages) = machines::measure(args.raw.as_deref(), &dir)?;
-        return Ok(write!(out, "{}\n{said}\n{pages}", title()?)?);
-    }
-    if args.part == Some(Part::Others) {
-        let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
-        return Ok(write!(out, "{}\n{}", title()?, others::measure(&costs, &dir)?)?);
-    }
-    if asked(Part::Instructions) {
-        let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
-        let counts = instructions::measure(&costs, &dir)?;
-        writeln!(out, "{}\n{counts}", title()?)?;
-        over = counts.over()?;
-    }
-    if asked(Part::Marks) {
-        writeln!(out, "{}\n{}", title()?, marks::measure(&dir)?)?;
-    }
-    if args.part.is_none() {
-        tracing(&dir)?;
-    }
-    if asked(Part::Stages) {
-        writeln!(out, "{}\n{}", title()?, stages::measure(args.raw.as_deref(), &dir)?)?;
-    }
-    if asked(Part::Page) {
-        write!(out, "{}\n{}", title()?, page::measure(args.raw.as_deref(), &dir)?)?;
+    for part in args.part.map_or(USUAL.to_vec(), |part| vec![part]) {
+        for section in measure(part, args, &dir)? {
+            // Not locked: what guests print meanwhile goes there, too.
+            writeln!(std::io::stdout(), "{}", section.text()?)?;
+            if args.write {
+                section.write()?;
+            }
+            over.extend(section.over);
+        }
     }
     match over.is_empty() {
         true => Ok(()),
@@ -122,39 +101,37 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     }
 }
 
+fn measure(part: Part, args: &BenchArgs, dir: &Path) -> Result<Vec<Section>> {
+    let raw = args.raw.as_deref();
+    let costs = || compile(&place::checkout().join("tests/vm/costs.c"), dir);
+    let told = |name, tables| Section { name, tables, over: Vec::new() };
+    Ok(vec![match part {
+        Part::Instructions => instructions::measure(&costs()?, dir)?.section(),
+        Part::Marks => marks::measure(dir)?.section(),
+        Part::Tracing => return tracing(&costs()?, dir),
+        Part::Stages => stages::measure(raw, dir)?.section(),
+        Part::Page => page::measure(raw, dir)?.section("page"),
+        Part::Machines => {
+            let (said, pages) = machines::measure(raw, dir)?;
+            let section = pages.section("machines");
+            Section { tables: format!("{said}\n{}", section.tables), ..section }
+        }
+        Part::Others => told("others", others::measure(&costs()?, dir)?.to_string()),
+        Part::Why => told("why", why::measure(Judged::Why, args.seed, &args.case, dir)?),
+        Part::Diff => told("diff", why::measure(Judged::Diff, args.seed, &args.case, dir)?),
+        Part::Fleet => told("fleet", fleet::measure(raw, args.traces, args.seed, dir)?),
+    }])
+}
+
 /// What tracing costs in time and memory.
-fn tracing(dir: &Path) -> Result<()> {
-    let costs = compile(&place::checkout().join("tests/vm/costs.c"), dir)?;
-    let mut out = std::io::stdout();
+fn tracing(costs: &Path, dir: &Path) -> Result<Vec<Section>> {
     let native = native::measure()?;
-    writeln!(out, "{native}")?;
-    let traces = traces::record(&costs, dir)?;
-    writeln!(out, "{traces}\n{}", share(&native, &traces))?;
-    Ok(writeln!(out, "{}", dump::measure(dir)?)?)
-}
-
-/// Date and machine.
-fn title() -> Result<String> {
-    let date = progress::output(Command::new("date").args(["--utc", "+%F"]))?;
-    Ok(format!("{date}, {}\n", machine()?))
-}
-
-/// What [`BUSY`] transitions per second take of a core and of memory.
-fn share(native: &native::Costs, traces: &traces::Traces) -> String {
-    let (cpu, memory) = (native.per_transition() * BUSY / 1e9, traces.redis_bytes() * BUSY);
-    format!(
-        "| at {BUSY} transitions/s and core | |\n|---|---|\n| CPU | {:.2} % |\n| memory | {:.2} MB/s |\n",
-        cpu * 100.0,
-        memory / 1e6
-    )
-}
-
-fn machine() -> Result<String> {
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").context("/proc/cpuinfo")?;
-    let model =
-        cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).unwrap_or_default().1;
-    let cores = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
-    Ok(format!("{model}, {cores} cores"))
+    let traces = traces::record(costs, dir)?;
+    let [cpu, memory] = [native.per_transition() * BUSY / 1e9 * 100.0, traces.redis_bytes() * BUSY / 1e6];
+    let number = |what: &str, limit, measured, unit| Budget { what: what.to_owned(), limit, measured, unit };
+    let share = [number("CPU", AtMost(1.0), cpu, " %"), number("memory", Limit::Any, memory, " MB/s")];
+    let share = Section::of("share", &format!("at {BUSY} transitions/s and core"), &share);
+    Ok(vec![native.section(), traces.section(), share, dump::measure(dir)?.section()])
 }
 
 /// Compiles a program with the library of marks.

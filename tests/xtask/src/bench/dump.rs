@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::number;
+use super::section::Section;
 use crate::place;
 use crate::progress::{output, tied};
 
@@ -35,6 +36,13 @@ pub fn measure(dir: &Path) -> Result<Dump> {
     };
     let [megabytes, ratio] = [number(&text, "megabytes")?, number(&text, "ratio")?];
     Ok(Dump { megabytes, dump: rates("dump")?, copy: rates("copy")?, ratio })
+}
+
+impl Dump {
+    /// Its section.
+    pub fn section(&self) -> Section {
+        Section { name: "dump", tables: self.to_string(), over: Vec::new() }
+    }
 }
 
 impl fmt::Display for Dump {

@@ -5,23 +5,33 @@
 use std::fmt;
 use std::path::Path;
 
-use anyhow::{anyhow, bail, Context, Result};
+use anyhow::{anyhow, Context, Result};
 
+use super::section::{Budget, Limit, Section};
 use super::{in_guest, number};
 use crate::kernel::Which;
 use crate::vm::VmArgs;
 
-/// What tests/vm/costs.c calls each of them, and what the table does.
-const WAYS: [(&str, &str); 9] = [
-    ("syscall", "`getppid`, with argument and return value"),
-    ("wide", "`getuid`, whose value takes more than a byte"),
-    ("fault", "page fault, first touch of an anonymous page"),
-    ("switch", "`sched_yield` and the context switch it makes"),
-    ("interrupt", "timer interrupt"),
-    ("mark", "`kutrace_mark_d`, a mark with a number"),
-    ("own_mark", "`KUTRACE_MARK`, into the program's memory"),
-    ("own_part", "`KUTRACE_SPAN`, start and end"),
-    ("own_value", "`KUTRACE_COUNTER`"),
+/// What hooks may add to a kernel without them at most, off and while recording: by kernel.
+type Budgets = [[Option<i64>; 2]; 3];
+/// A way that has none.
+const ANY: Budgets = [[None; 2]; 3];
+
+/// What tests/vm/costs.c calls each of them, what the table does, and what it may cost.
+const WAYS: [(&str, &str, Budgets); 9] = [
+    (
+        "syscall",
+        "`getppid`, with argument and return value",
+        [[Some(2), Some(48)], [Some(2), Some(48)], [Some(0), Some(125)]],
+    ),
+    ("wide", "`getuid`, whose value takes more than a byte", ANY),
+    ("fault", "page fault, first touch of an anonymous page", [[Some(2), None], [Some(2), None], [Some(0), Some(138)]]),
+    ("switch", "`sched_yield` and the context switch it makes", [[None; 2], [None; 2], [Some(0), Some(265)]]),
+    ("interrupt", "timer interrupt", [[None; 2], [None; 2], [Some(0), Some(109)]]),
+    ("mark", "`kutrace_mark_d`, a mark with a number", ANY),
+    ("own_mark", "`KUTRACE_MARK`, into the program's memory", ANY),
+    ("own_part", "`KUTRACE_SPAN`, start and end", ANY),
+    ("own_value", "`KUTRACE_COUNTER`", ANY),
 ];
 /// What the kernels are called, and what `--kernel` calls each without hooks and with them; a stock kernel is without
 /// the module at first.
@@ -30,9 +40,6 @@ const KERNELS: [(&str, &str, &str); 3] = [
     ("distribution: `CONFIG_KUTRACE=n`", "distribution-without", "distribution"),
     ("stock 6.12, no module", "stock", "stock"),
 ];
-/// Where the budgets are: what hooks may add to a kernel without them, by kernel and way, off and while recording.
-const BUDGETS: &str = include_str!("../../../../docs/overhead.md");
-const BUDGETS_BEGIN: &str = "| instructions added, at most |";
 /// What each of them is measured in.
 const STATES: [&str; 3] = ["without", "off", "go"];
 
@@ -55,7 +62,7 @@ pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
         in_guest(script, &[program], dir, VmArgs { kernel: kernel(with)?, ..how.clone() })?;
         for (state, column) in STATES.iter().zip(0..) {
             let text = std::fs::read_to_string(dir.join(state)).with_context(|| format!("bench: {state}"))?;
-            for ((way, _), counts) in WAYS.iter().zip(&mut *counts) {
+            for ((way, ..), counts) in WAYS.iter().zip(&mut *counts) {
                 counts[column] = number(&text, way)?;
             }
         }
@@ -64,41 +71,24 @@ pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
 }
 
 impl Instructions {
-    /// What is over a budget, a line each.
-    pub fn over(&self) -> Result<Vec<String>> {
-        let budgets = budgets(BUDGETS)?;
+    /// Their section, with the budgets.
+    pub fn section(&self) -> Section {
+        Section { name: "instructions", tables: self.to_string(), over: self.over() }
+    }
+
+    fn over(&self) -> Vec<String> {
         let mut over = Vec::new();
-        for (((kernel, ..), counts), budgets) in KERNELS.iter().zip(&self.0).zip(budgets) {
-            for (((_, what), [without, with @ ..]), budgets) in WAYS.iter().zip(counts).zip(budgets) {
-                for ((state, count), budget) in STATES[1..].iter().zip(with).zip(budgets) {
-                    let added = count - without;
-                    if let Some(most) = budget.filter(|most| added > *most) {
-                        over.push(format!("over budget: {kernel}, {state}: {what}: {added:+} for {most}"));
-                    }
+        for (kernel, ((name, ..), counts)) in KERNELS.iter().zip(&self.0).enumerate() {
+            for ((_, what, budgets), [without, with @ ..]) in WAYS.iter().zip(counts) {
+                for ((state, count), limit) in STATES[1..].iter().zip(with).zip(budgets[kernel]) {
+                    let limit = limit.map_or(Limit::Any, |most| Limit::AtMost(most as f64));
+                    let what = format!("{name}, {state}: {what}");
+                    let measured = (count - without) as f64;
+                    over.extend(Budget { what, limit, measured, unit: " instructions" }.over());
                 }
             }
         }
-        Ok(over)
-    }
-}
-
-/// The most that is added off and while recording, by kernel and way, of a document that has the table.
-type Budgets = [[[Option<i64>; 2]; WAYS.len()]; KERNELS.len()];
-
-fn budgets(document: &str) -> Result<Budgets> {
-    let mut budgets = Budgets::default();
-    let rows = document.lines().skip_while(|line| !line.starts_with(BUDGETS_BEGIN)).skip(2);
-    for row in rows.take_while(|line| line.starts_with('|')) {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let way = WAYS.iter().position(|(_, what)| *what == cells[0]);
-        let (Some(way), 7) = (way, cells.len()) else { bail!("bench: docs/overhead.md: no row of budgets: {row}") };
-        for (n, cell) in cells[1..].iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
-            budgets[n / 2][way][n % 2] = Some(cell.parse().with_context(|| format!("bench: docs/overhead.md: {row}"))?);
-        }
-    }
-    match budgets == Budgets::default() {
-        true => bail!("bench: docs/overhead.md has no budgets of instructions"),
-        false => Ok(budgets),
+        over
     }
 }
 
@@ -109,10 +99,11 @@ impl fmt::Display for Instructions {
             write!(f, "| {kernel} | off | go ")?;
         }
         writeln!(f, "|\n|---|{}", "---|".repeat(3 * KERNELS.len()))?;
-        for ((_, what), way) in WAYS.iter().zip(0..) {
+        for ((_, what, budgets), way) in WAYS.iter().zip(0..) {
             write!(f, "| {what} ")?;
-            for [without, off, go] in self.0.map(|counts| counts[way]) {
-                write!(f, "| {without} | {:+} | {:+} ", off - without, go - without)?;
+            for ([without, off, go], [most_off, most]) in self.0.map(|counts| counts[way]).iter().zip(budgets) {
+                let limit = |most: &Option<i64>| most.map_or(String::new(), |most| format!(", budget {most}"));
+                write!(f, "| {without} | {:+}{} | {:+}{} ", off - without, limit(most_off), go - without, limit(most))?;
             }
             writeln!(f, "|")?;
         }
@@ -125,27 +116,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_that_is_missed_is_told_and_one_that_is_held_is_not() {
+    fn a_budget_that_is_missed_is_reported_and_one_that_is_held_is_not() {
         let mut counts = [[[200, 200, 200]; WAYS.len()]; KERNELS.len()];
         counts[0][0] = [217, 219, 265];
-        assert_eq!(Instructions(counts).over().unwrap(), Vec::<String>::new());
+        assert_eq!(Instructions(counts).over(), Vec::<String>::new());
         counts[1][0] = [300, 303, 349];
-        let over = Instructions(counts).over().unwrap();
+        let over = Instructions(counts).over();
         assert_eq!(over.len(), 2, "{over:?}");
-        assert!(
-            over[0].starts_with("over budget: distribution: ")
-                && over[0].ends_with(", off: `getppid`, with argument and return value: +3 for 2"),
-            "{over:?}"
-        );
-        assert!(over[1].ends_with("+49 for 48"), "{over:?}");
-    }
-
-    #[test]
-    fn budgets_that_cannot_be_read_are_no_budgets() {
-        assert!(budgets("nothing").is_err());
-        let row = |row: &str| budgets(&format!("{BUDGETS_BEGIN} ... |\n|---|\n{row}\n"));
-        assert!(row("| `getppid`, with argument and return value | 2 | 48 | 2 | 48 | 0 | 150 |").is_ok());
-        assert!(row("| getppid | 2 | 48 | 2 | 48 | 0 | 150 |").is_err());
-        assert!(row("| timer interrupt | 2 | few | 2 | 48 | 0 | 150 |").is_err());
+        let way = "over budget: distribution: `CONFIG_KUTRACE=n`, off: `getppid`, with argument and return value";
+        assert_eq!(over[0], format!("{way}: 3.00 instructions, at most 2"));
+        assert!(over[1].contains(", go: ") && over[1].ends_with(": 49.00 instructions, at most 48"), "{over:?}");
+        let shown = Instructions(counts).to_string();
+        assert!(shown.contains("| 300 | +3, budget 2 | +49, budget 48 |"), "{shown}");
     }
 }

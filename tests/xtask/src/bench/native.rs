@@ -6,8 +6,12 @@ use std::fmt;
 use anyhow::Result;
 
 use super::number;
+use super::section::{Budget, Limit, Section};
 use crate::place;
 use crate::progress::{output, tied};
+
+/// What an entry may take at most of a loop of `rdtsc` alone, apart.
+const ENTRY: f64 = 1.1;
 
 /// Medians, in ns.
 struct Medians {
@@ -60,6 +64,14 @@ impl Medians {
 }
 
 impl Costs {
+    /// Its section, with the budget of an entry.
+    pub fn section(&self) -> Section {
+        let what = "an entry over `rdtsc`, apart".to_owned();
+        let measured = self.apart.ratio;
+        let over = Budget { what, limit: Limit::AtMost(ENTRY), measured, unit: "" }.over();
+        Section { name: "time", tables: self.to_string(), over: over.into_iter().collect() }
+    }
+
     /// ns of a transition at most: an entry, or half a folded call, when nothing overlaps it.
     pub fn per_transition(&self) -> f64 {
         self.apart.entry.max(self.apart.pair / 2.0)
@@ -72,6 +84,6 @@ impl fmt::Display for Costs {
         for ((what, ns, over), (_, apart, apart_over)) in self.back_to_back.rows().iter().zip(self.apart.rows()) {
             writeln!(f, "| {what} | {ns:.2} | {over:.2} | {apart:.2} | {apart_over:.2} |")?;
         }
-        Ok(())
+        writeln!(f, "\nBudget: an entry apart takes at most {ENTRY} times as long as `rdtsc`.")
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure, Context, Result};
 
 use super::number;
+use super::section::{self, Budget, Limit, Section};
 use crate::progress::{output, tied};
 use crate::{place, tools};
 
@@ -41,6 +42,11 @@ const FRAMES: Way = Way {
 const WHY: Way = Way { name: "`why`, one process", processes: &[&["kutrace_control", "why", "RAW"]] };
 /// Entries of the trace whose requests are explained: ten million spans.
 const EXPLAINED: u64 = 7_500_000;
+
+/// What a way may take at most, of a trace of so many entries as [`LENGTHS`] has first.
+const RATES: [(&str, f64); 3] = [(ONE.name, 2.5), (TEXT.name, 1.25), (FRAMES.name, 2.0)];
+/// What one process may take of the longest trace, and `why` of the one that it explains: seconds, and MB of memory.
+const LONG: [(&str, f64, f64); 2] = [(ONE.name, 10.0, 1074.0), (WHY.name, 10.0, 2147.0)];
 
 /// What one way took.
 struct Row {
@@ -196,6 +202,44 @@ fn peak_of(child: &Child) -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
 }
 
+impl Stages {
+    /// Their section, with the budgets.
+    pub fn section(&self) -> Section {
+        let budgets = self.budgets();
+        let tables = format!("{self}\n{}", section::table("budgets", &budgets));
+        Section { name: "stages", tables, over: section::over(&budgets) }
+    }
+
+    fn budgets(&self) -> Vec<Budget> {
+        let mut budgets = Vec::new();
+        let name = |row: &Row| format!("{}: {}", row.trace, row.way);
+        for (way, least) in RATES {
+            let row = self.rows.iter().find(|row| row.way == way).expect("every way is measured");
+            let limit = Limit::AtLeast(least);
+            budgets.push(Budget { what: name(row), limit, measured: row.rate(), unit: " M entries/s" });
+        }
+        for (way, seconds, megabytes) in LONG {
+            let row = self.rows.iter().rfind(|row| row.way == way).expect("every way is measured");
+            let peak = row.megabytes().fold(0.0, f64::max);
+            budgets.push(Budget { what: name(row), limit: Limit::AtMost(seconds), measured: row.seconds, unit: " s" });
+            budgets.push(Budget { what: name(row), limit: Limit::AtMost(megabytes), measured: peak, unit: " MB" });
+        }
+        budgets
+    }
+}
+
+impl Row {
+    /// Million entries a second.
+    fn rate(&self) -> f64 {
+        self.entries as f64 / 1e6 / self.seconds
+    }
+
+    /// The peak of each process.
+    fn megabytes(&self) -> impl Iterator<Item = f64> + '_ {
+        self.peaks.iter().map(|kib| *kib as f64 * 1024.0 / 1e6)
+    }
+}
+
 impl fmt::Display for Stages {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let from = self.from.file_name().unwrap_or_default().display();
@@ -205,9 +249,8 @@ impl fmt::Display for Stages {
         )?;
         writeln!(f, "|---|---|---|---|---|---|")?;
         for row in &self.rows {
-            let rate = row.entries as f64 / 1e6 / row.seconds;
-            let peaks: Vec<String> = row.peaks.iter().map(|kib| format!("{:.0}", *kib as f64 * 1024.0 / 1e6)).collect();
-            let (seconds, peaks, page) = (row.seconds, peaks.join(", "), row.page as f64 / 1e6);
+            let peaks: Vec<String> = row.megabytes().map(|peak| format!("{peak:.0}")).collect();
+            let (seconds, rate, peaks, page) = (row.seconds, row.rate(), peaks.join(", "), row.page as f64 / 1e6);
             writeln!(f, "| {} | {} | {seconds:.2} | {rate:.2} | {peaks} | {page:.1} |", row.trace, row.way)?;
         }
         Ok(())

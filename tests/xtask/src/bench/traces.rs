@@ -8,8 +8,12 @@ use anyhow::{ensure, Context, Result};
 
 use super::content::Content;
 use super::in_guest;
+use super::section::{Budget, Limit, Section};
 use crate::place;
 use crate::vm::VmArgs;
+
+/// Bytes of the whole file of redis-benchmark for a transition, at most.
+const REDIS: f64 = 4.4;
 
 /// Fills 16 MiB with calls of getppid; then records two workloads into memory enough for each.
 const SCRIPT: &str = r#"
@@ -53,6 +57,13 @@ pub fn record(program: &Path, dir: &Path) -> Result<Traces> {
 }
 
 impl Traces {
+    /// Their section, with the budget of bytes.
+    pub fn section(&self) -> Section {
+        let what = "bytes per transition, redis-benchmark, whole file".to_owned();
+        let over = Budget { what, limit: Limit::AtMost(REDIS), measured: self.redis_bytes(), unit: "" }.over();
+        Section { name: "bytes", tables: self.to_string(), over: over.into_iter().collect() }
+    }
+
     /// Bytes of the redis file per transition.
     pub fn redis_bytes(&self) -> f64 {
         self.redis.per_transition(self.redis.file)
@@ -70,6 +81,7 @@ impl fmt::Display for Traces {
         writeln!(f, "| whole file | {:.2} | {:.2} |", per(redis, redis.file), per(gcc, gcc.file))?;
         let [redis, gcc] = [redis, gcc].map(|content| per(content, content.entries()));
         writeln!(f, "| entries alone | {redis:.2} | {gcc:.2} |\n")?;
+        writeln!(f, "Budget: the whole file of redis-benchmark has at most {REDIS}.\n")?;
         write!(f, "redis-benchmark, by kind of entry:\n\n{}\ngcc:\n\n{}", self.redis, self.gcc)
     }
 }
