@@ -19,7 +19,7 @@ fn made(folder: &str, mask: &str, variables: &[(&str, &str)], options: &[&str]) 
     let mut dist = Command::new("sh");
     dist.args(["-c", "umask $0; exec \"$@\"", mask]).arg(xtask).args(["dist", "--out", folder]).args(options);
     dist.current_dir(tree::root()).envs(variables.iter().copied());
-    if !cfg!(feature = "soak") {
+    if !cfg!(feature = "night") {
         // Whatever else a package is does not depend on it, and at Debian's level it takes most of the time.
         dist.env("DPKG_DEB_COMPRESSOR_LEVEL", "1");
     }
