@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(over(Limit::AtLeast(2.0), 2.0), None);
         assert_eq!(over(Limit::AtLeast(2.0), 1.0).as_deref(), Some("over budget: x: 1.00 s, at least 2"));
         assert_eq!(over(Limit::Any, 1e9), None);
-        // What is no number holds no limit.
+        // NaN is over any limit.
         assert!(over(Limit::AtMost(1.0), f64::NAN).is_some() && over(Limit::AtLeast(1.0), f64::NAN).is_some());
     }
 

@@ -43,7 +43,7 @@ const WHY: Way = Way { name: "`why`, one process", processes: &[&["kutrace_contr
 /// Entries of the trace whose requests are explained: ten million spans.
 const EXPLAINED: u64 = 7_500_000;
 
-/// What a way may take at most, of a trace of so many entries as [`LENGTHS`] has first.
+/// What a way may take at most of the shortest trace of [`LENGTHS`].
 const RATES: [(&str, f64); 3] = [(ONE.name, 2.5), (TEXT.name, 1.25), (FRAMES.name, 2.0)];
 /// What one process may take of the longest trace, and `why` of the one that it explains: seconds, and MB of memory.
 const LONG: [(&str, f64, f64); 2] = [(ONE.name, 10.0, 1074.0), (WHY.name, 10.0, 2147.0)];
