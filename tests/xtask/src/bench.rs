@@ -84,13 +84,14 @@ const USUAL: [Part; 5] = [Part::Instructions, Part::Marks, Part::Tracing, Part::
 /// Measures everything, or one part, and prints the tables; fails if a budget is missed.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let dir = place::made(place::target().join("bench"))?;
+    let head = section::head()?;
     let mut over = Vec::new();
     for part in args.part.map_or(USUAL.to_vec(), |part| vec![part]) {
         for section in measure(part, args, &dir)? {
             // Not locked: what guests print meanwhile goes there, too.
-            writeln!(std::io::stdout(), "{}", section.text()?)?;
+            writeln!(std::io::stdout(), "{}", section.text(&head))?;
             if args.write {
-                section.write()?;
+                section.write(&head)?;
             }
             over.extend(section.over);
         }

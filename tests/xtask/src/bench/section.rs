@@ -88,13 +88,13 @@ impl Section {
         Section { name, tables: table(head, budgets), over: over(budgets) }
     }
 
-    /// With its head, as it is printed and stands in the document.
-    pub fn text(&self) -> Result<String> {
-        Ok(format!("{}\n\n{}", head()?, self.tables))
+    /// Below its head, as it is printed and stands in the document.
+    pub fn text(&self, head: &str) -> String {
+        format!("{head}\n\n{}", self.tables)
     }
 
     /// Puts it in the place of the one that the document has.
-    pub fn write(&self) -> Result<()> {
+    pub fn write(&self, head: &str) -> Result<()> {
         let begin = format!("<!-- bench {} -->\n", self.name);
         let mut found = None;
         for path in DOCUMENTS.map(|document| place::checkout().join(document)) {
@@ -104,7 +104,7 @@ impl Section {
             }
         }
         let Some((path, text)) = found else { bail!("bench: no document has {}", begin.trim_end()) };
-        let text = replaced(&text, &begin, &self.text()?).with_context(|| at(&path, &begin))?;
+        let text = replaced(&text, &begin, &self.text(head)).with_context(|| at(&path, &begin))?;
         fs::write(&path, text).with_context(|| path.display().to_string())
     }
 }
@@ -120,8 +120,8 @@ fn replaced(document: &str, begin: &str, section: &str) -> Option<String> {
     Some(format!("{before}{begin}\n{}\n\n{END}{after}", section.trim_end()))
 }
 
-/// Date, machine and commit.
-fn head() -> Result<String> {
+/// Date, machine and commit: of all sections, before the first is written, which changes the checkout.
+pub fn head() -> Result<String> {
     let date = output(Command::new("date").args(["--utc", "+%F"]))?;
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--abbrev=8", "--dirty", "--exclude=*"]).current_dir(place::checkout());

@@ -102,7 +102,7 @@ impl Report {
             }
             return Ok(());
         }
-        if task.time == Time::Beside && log.text.lines().any(|line| line.starts_with(ALONE)) {
+        if task.tier == Tier::Vm && task.time == Time::Beside && log.text.lines().any(|line| line.starts_with(ALONE)) {
             state.alone.push(Task { time: Time::Alone, ..task.clone() });
             return Ok(());
         }
