@@ -68,6 +68,13 @@ pub struct Guest {
     pub timeout: Duration,
 }
 
+impl Guest {
+    /// Whether its kernel is a distribution's own: ours need no module for their first file system.
+    fn is_stock(&self) -> bool {
+        !self.first.is_empty()
+    }
+}
+
 /// [`Accelerator::Paced`]: an instruction takes 2^3 ns, which is about what it takes the host; so a second in which the
 /// guest is busy takes about one.
 pub const PACE: u8 = 3;

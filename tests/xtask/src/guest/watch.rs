@@ -37,6 +37,7 @@ pub fn run(guest: &Guest) -> Result<u8> {
     if let Some(path) = &guest.console {
         fs::write(path, watch.console.all()).with_context(|| format!("vm: console: {}", path.display()))?;
     }
+    watch.console.foreign().iter().for_each(|fact| eprintln!("vm: guest: before any code of ours: {fact}"));
     if result.is_err() && !watch.guard.is_requested() {
         watch.console.tail().for_each(|line| eprintln!("console | {line}"));
     }
@@ -84,7 +85,7 @@ impl Watch {
         Ok(Self {
             machine,
             events,
-            console: Console::new(guest.second || guest.reboot),
+            console: Console::new(guest.second || guest.reboot, guest.is_stock()),
             qemu: String::new(),
             out,
             err,
