@@ -21,6 +21,8 @@ const ALONE: &str = "alone: ";
 const INCONCLUSIVE: &str = "inconclusive: ";
 /// Lines shown of a test that failed; all of them are kept.
 const SHOWN: usize = 60;
+/// Of those, lines that are shown again at the end.
+const REASON: usize = 12;
 
 /// What became of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +44,8 @@ pub struct Report {
 struct State {
     passed: usize,
     failed: Vec<(Tier, String)>,
+    /// Why a failed test failed, in a few lines.
+    reasons: BTreeMap<String, String>,
     steps_failed: Vec<String>,
     alone: Vec<Task>,
     inconclusive: Vec<Task>,
@@ -119,6 +123,7 @@ impl Report {
             // It died without a word about a test.
             state.failed.push((task.tier, name.clone()));
         }
+        state.reasons.insert(name.clone(), reason(&log.text));
         let folder = place::made(self.folder(task))?;
         fs::write(folder.join("output"), &log.text).with_context(|| folder.display().to_string())?;
         say(&format!(
@@ -159,7 +164,9 @@ impl Report {
             say(&format!("{}: {} of tests", tier.name(), minutes(Duration::from_secs_f64(*seconds))));
         }
         state.steps_failed.iter().for_each(|step| say(&format!("FAILED: {step}")));
-        state.failed.iter().for_each(|(tier, name)| say(&format!("FAILED: {} {name}", tier.name())));
+        for (tier, name) in &state.failed {
+            say(&format!("FAILED: {} {name}\n{}", tier.name(), state.reasons.get(name).map_or("", |why| why)));
+        }
         if !failed.is_empty() {
             say("repeat: cargo xtask test --failed");
         }
@@ -227,8 +234,34 @@ fn shown(text: &str) -> String {
     shown
 }
 
+/// The beginning and the end of a panic's message: where a log is shortened, its last lines still say why a test failed.
+fn reason(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("panicked at ")).collect();
+    let end = lines.iter().position(|line| line.starts_with("stack backtrace:")).unwrap_or(lines.len());
+    let (first, rest) = lines[..end].split_at(end.min(REASON / 2));
+    let last = &rest[rest.len().saturating_sub(REASON / 2)..];
+    first.iter().chain(last).map(|line| format!("  | {}\n", line.chars().take(240).collect::<String>())).collect()
+}
+
 /// A line of what is printed.
 pub fn say(line: &str) {
     // Nobody who reads it is a reason to stop.
     let _ = writeln!(std::io::stdout().lock(), "{}", line.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_both_ends_of_the_panic_s_message() {
+        let lines: String = (0..40).map(|line| format!("line {line}\n")).collect();
+        let text = format!("boot\nthread 'x' panicked at tests/x.rs:1:2:\n{lines}stack backtrace:\n   0: begin\n");
+        let said = reason(&text);
+        assert!(said.starts_with("  | thread 'x' panicked at tests/x.rs:1:2:\n  | line 0\n"), "{said}");
+        assert!(said.ends_with("  | line 38\n  | line 39\n"), "{said}");
+        assert_eq!(said.lines().count(), REASON);
+        assert_eq!(reason("panicked at a:\nb\n"), "  | panicked at a:\n  | b\n");
+        assert_eq!(reason("no panic\n"), "");
+    }
 }
