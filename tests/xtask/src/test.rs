@@ -2,9 +2,9 @@
 //! `cargo xtask test`, the gate: every tier, in the same way each time. `cargo xtask night`: the same in its long form,
 //! with other seeds, on other kernels. `cargo xtask soak`: what the VM's tests check of the recorder, for hours.
 //!
-//! All programs of tests are built first, so that what does not compile is known before anything runs. The host's run
-//! one after the other; then lanes take what is left, each guest a test of its own; then come those whose guests want all
-//! CPUs of the host. What fails is shown at once and kept below target/failed. A test that says that its guest stood still
+//! All programs of tests are built first, so that what does not compile is known before anything runs. Lanes take them
+//! one after the other, the host's first, each guest a test of its own; then come those whose guests want all CPUs of the
+//! host. What fails is shown at once and kept below target/failed. A test that says that its guest stood still
 //! too long to tell is repeated once, alone, at the end; nothing else is.
 
 mod canary;
@@ -15,7 +15,7 @@ mod report;
 use std::fs;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::thread::available_parallelism;
+use std::thread::{self, available_parallelism};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{bail, Context, Result};
@@ -25,7 +25,7 @@ use kutrace_cli::signal::SignalGuard;
 use crate::mutants::{self, MutantsArgs};
 use crate::progress::{self, tied};
 use crate::{demo, packages, place, tools, versions};
-use plan::{Form, Programs, Task, Tier};
+use plan::{Form, Programs, Tier};
 use report::{say, Report};
 
 /// Variables of the host's searches: how many cases, inputs and cuts they try in the gate, and otherwise.
@@ -214,10 +214,7 @@ impl Run {
         let mut variables = self.variables.clone();
         variables.extend(kernel.map(|kernel| ("KUTRACE_VM_KERNEL", kernel.to_owned())));
         let tasks = self.programs.tasks(selected, self.report.times())?;
-        let (host, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.tier == Tier::Host);
-        for (tasks, lanes) in [(host, 1), (others, lanes())] {
-            lane::run(tasks, lanes, &variables, &self.report, &self.guard)?;
-        }
+        lane::run(tasks, lanes(), &variables, &self.report, &self.guard)?;
         // One has a guest while another looks at what its own has left.
         lane::run(self.report.take_alone(), 2, &variables, &self.report, &self.guard)?;
         // One at a time, so that nothing else of ours is in the way.
@@ -225,14 +222,18 @@ impl Run {
     }
 
     /// What was taken away must be noticed, or nothing that passed means anything.
-    fn canaries(&mut self) -> Result<()> {
-        let program = self.programs.of(Tier::Vm)?.to_owned();
-        for canary in canary::ALL {
-            let began = Instant::now();
-            self.report.step(&canary.name(), canary.sing(&program), began.elapsed());
-            if self.guard.is_requested() {
-                bail!("test: interrupted");
+    fn canaries(&self) -> Result<()> {
+        let program = self.programs.of(Tier::Vm)?;
+        thread::scope(|scope| {
+            for canary in canary::ALL {
+                scope.spawn(move || {
+                    let began = Instant::now();
+                    self.report.step(&canary.name(), canary.sing(program), began.elapsed());
+                });
             }
+        });
+        if self.guard.is_requested() {
+            bail!("test: interrupted");
         }
         Ok(())
     }

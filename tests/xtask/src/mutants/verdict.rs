@@ -96,7 +96,7 @@ impl Runs {
 /// Runs a test of the VM's with a hook left out, or with another module.
 pub fn in_guest(program: &Path, test: &str, kind: Kind, number: usize) -> Result<Outcome> {
     let folder = place::made(place::target().join("mutants"))?;
-    let broken = folder.join("broken");
+    let broken = folder.join(format!("broken-{}-{number}", kind.file()));
     if broken.exists() {
         fs::remove_file(&broken).context("mutants")?;
     }
