@@ -82,7 +82,7 @@ static void until_killed(volatile unsigned long *counts) {
     record((void *)counts);
 }
 
-// A third of them in the time in which their first marks are made.
+// A third of them in the time in which their first marks are made, the others once both threads have recorded.
 static void kills(long n) {
     volatile unsigned long *counts =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -95,6 +95,8 @@ static void kills(long n) {
             exit(1);
         if (!child)
             until_killed(counts);
+        while (i % 3 && !(counts[0] && counts[8]))
+            usleep(100);
         usleep((useconds_t)(random() % (i % 3 ? 30000 : 3000)));
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
