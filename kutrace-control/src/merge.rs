@@ -9,11 +9,11 @@ use anyhow::{anyhow, ensure, Context, Result};
 use kutrace_cli::{say, Exit, Failure};
 use kutrace_tools::Input;
 use postprocess::event::names::Names;
-use postprocess::line::count;
 use postprocess::machine::file::{self, Machine, MACHINES_MAX};
 use postprocess::machine::place::{apart, place, By, Known, Placed};
 use postprocess::machine::trace::{known, Machines};
 use postprocess::raw::damage::NotATrace;
+use postprocess::readable::count;
 use postprocess::source::{self, Stage};
 
 use crate::output::Output;

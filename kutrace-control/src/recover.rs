@@ -31,7 +31,7 @@ use kutrace_format::abi::event::{argument_words, FULL_TIME};
 use kutrace_format::abi::landmark::Landmark;
 use kutrace_format::abi::word;
 use kutrace_format::file::{NameKind, CPU_OFFLINE};
-use postprocess::line::count;
+use postprocess::readable::count;
 
 use self::image::Image;
 use self::memory::{landmarks, Memory};

@@ -24,7 +24,7 @@ use kutrace_format::abi::command::{
 use kutrace_format::abi::programs::Quota;
 use kutrace_format::file::Header;
 use kutrace_tools::say_damage;
-use postprocess::line::count;
+use postprocess::readable::count;
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::areas;

@@ -30,7 +30,7 @@ use kutrace_cli::{say, standard, Exit, Failure, Status};
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::{Info, STATE_TRACING, WRAP};
 use kutrace_format::capability::{Capability, Unseen};
-use postprocess::line::count;
+use postprocess::readable::count;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use serde_json::{json, Value};

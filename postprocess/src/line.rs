@@ -3,11 +3,6 @@
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// A number and the thing that it counts: `1 gap`, `2 gaps`.
-pub fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// The lines of an input.
 #[derive(Debug)]
 pub struct Lines<R> {

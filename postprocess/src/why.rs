@@ -3,11 +3,10 @@
 //!
 //! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
 //! what clients and servers send to each other in which [`calls`]; [`rows`] are the spans, [`lookup`] finds them
-//! by time, [`timeline`] is what each thread and each CPU did, [`again`] which of its waits are one, [`meter`] how fast work was done, [`waker`] who ended waits, [`path`] divides a thread's time into
+//! by time, [`timeline`] is what each thread and each CPU did, [`again`] which of its waits are one, [`meter`] how fast work was done, [`rules`] by which numbers it goes, [`waker`] who ended waits, [`path`] divides a thread's time into
 //! causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request, [`compare`] sets slow requests against normal ones,
 //! [`detail`] looks once more at what is shown. [`change`] says whether one trace is slower than another, [`mod@diff`]
-//! through what. [`text`] prints it, [`carry`] puts it into a page, [`otlp`] writes requests for OpenTelemetry.
-//! [`mod@check`] says what must hold. Times are units of 10 ns.
+//! through what. [`carry`] has it all for a page. [`mod@check`] says what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
 //! its duration. What is not known is a cause like the others.
@@ -22,6 +21,7 @@ pub mod rows;
 pub mod lookup;
 mod stolen;
 pub mod timeline;
+pub mod rules;
 pub mod meter;
 pub mod cause;
 pub mod message;
@@ -34,9 +34,7 @@ pub mod detail;
 pub mod change;
 pub mod diff;
 pub mod check;
-pub mod text;
 pub mod carry;
-pub mod otlp;
 
 use std::ops::Range;
 

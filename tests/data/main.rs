@@ -22,13 +22,13 @@ use kutrace_tools::Common;
 use postprocess::direct::spans_of_raw;
 use postprocess::event::{number, Event, Events};
 use postprocess::id::Pid;
+use postprocess::sink::otlp;
 use postprocess::source::events::read;
 use postprocess::span::build;
 use postprocess::span::limit::Keep;
 use postprocess::span::what::{Arc, What};
 use postprocess::span::{Span, Spans};
 use postprocess::why::best::offered;
-use postprocess::why::otlp;
 use postprocess::why::request::{find, Ask, Found, Request};
 use postprocess::why::Timeline;
 

@@ -6,7 +6,7 @@ use kutrace_format::capability::Capability;
 use kutrace_format::file::{FLAG_WRAP, FLAG_WRAPPED, HEADER_BYTES, SECTION_BYTES};
 use kutrace_format::reading::CounterFile;
 use kutrace_tests::TraceBuilder;
-use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 
 /// Counts from the start at which the readings of the start and of the end begin and end.

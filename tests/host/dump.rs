@@ -4,8 +4,8 @@
 use kutrace_format::abi::block;
 use kutrace_format::abi::event::{line, IRQ, IRQ_RETURN, MARK_A};
 use kutrace_tests::{busy, Random, TraceBuilder};
+use postprocess::inspect::dump::write;
 use postprocess::raw::damage::NotATrace;
-use postprocess::sink::dump::write;
 
 use crate::golden::assert_golden;
 

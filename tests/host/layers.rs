@@ -8,12 +8,17 @@ use std::path::{Path, PathBuf};
 use kutrace_tests::tree;
 
 /// The crates' first files.
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 10] = [
     "kernel-module/format/src/lib.rs",
     "kernel-module/recorder/src/lib.rs",
     "kernel-module/kutrace_main.rs",
+    "kutrace-control/cli/src/lib.rs",
+    "kutrace-control/kutrace/src/lib.rs",
+    "kutrace-control/tracing/src/lib.rs",
     "kutrace-control/src/lib.rs",
     "postprocess/src/lib.rs",
+    "postprocess/tools/src/lib.rs",
+    "postprocess/parquet/src/lib.rs",
 ];
 
 /// Modules by name, each with those that it uses.
@@ -93,6 +98,32 @@ fn modules_use_one_another_in_one_direction() {
         let circles = circles(uses);
         assert!(circles.is_empty(), "{first}: these use one another: {circles:#?}");
     }
+}
+
+/// Rooms of postprocess, each with those before it that it must not know: what it is given is enough.
+const WALLS: [(&str, &[&str]); 6] = [
+    ("event", &["frame"]),
+    ("raw", &["frame", "perfetto"]),
+    ("span", &["raw", "machine", "perfetto"]),
+    ("why", &["raw", "machine", "source", "inspect", "frame", "perfetto"]),
+    // A page is read where its columns are made, and one of the original's has its JSON: that is the source's.
+    ("sink", &["raw", "machine", "inspect"]),
+    ("inspect", &["frame", "perfetto"]),
+];
+
+#[test]
+fn the_rooms_of_postprocess_know_only_those_before_them_and_not_all_of_these() {
+    let first = tree::root().join("postprocess/src/lib.rs");
+    let uses = uses(&first);
+    let order: Vec<String> = declared(&first).into_iter().map(|(name, _)| name).collect();
+    for (n, room) in order.iter().enumerate() {
+        for used in &uses[room] {
+            assert!(order[..n].contains(used), "{room} uses {used}, which comes after it");
+            let walls = WALLS.iter().find(|(of, _)| of == room).map_or(&[][..], |(_, walls)| walls);
+            assert!(!walls.contains(&used.as_str()), "{room} uses {used}");
+        }
+    }
+    assert!(WALLS.iter().all(|(of, walls)| walls.iter().chain([of]).all(|room| uses.contains_key(*room))));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use kutrace_tests::program::{at, honest, kernel, kernel_ring, kernel_stream, tsc
 use postprocess::event::number::{PROGRAM_ASYNC_BEGIN, PROGRAM_ASYNC_END, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE};
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events};
-use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 use postprocess::span::build;
 use proptest::prelude::*;

@@ -10,9 +10,9 @@ use kutrace_tests::cases::one_in;
 use kutrace_tests::{busy, TraceBuilder};
 use postprocess::event::names::Names;
 use postprocess::event::{Event, Meta};
+use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use postprocess::raw::file;
 use postprocess::raw::live::Live;
-use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 
 fn trace() -> TraceBuilder {

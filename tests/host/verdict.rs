@@ -5,7 +5,7 @@ use kutrace_format::abi::block;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, TRAP_RETURN};
 use kutrace_format::file::{FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE};
 use kutrace_tests::{busy, sign, TraceBuilder, START};
-use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::inspect::verdict::{judge, verdict, Verdict};
 
 /// The verdict on a trace, and its findings as printed.
 fn judged(bytes: &[u8]) -> (Verdict, String) {

@@ -9,7 +9,7 @@ use kutrace_format::abi::block::{Header, BYTES, HEADER_WORDS};
 use kutrace_format::abi::event::{argument_words, IRQ, IRQ_RETURN};
 use kutrace_format::abi::word;
 use kutrace_tests::sign;
-use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::inspect::verdict::{judge, verdict, Verdict};
 
 /// The vector of the timer.
 const TIMER: u16 = 0xec;

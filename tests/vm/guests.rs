@@ -15,7 +15,7 @@ use postprocess::event::point::Point;
 use postprocess::event::what::What as Said;
 use postprocess::event::work::Work;
 use postprocess::id::Pid;
-use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 use postprocess::span::what::{Activity, What};
 use postprocess::span::{self, Span};

@@ -6,7 +6,7 @@ use std::fs;
 
 use kutrace_format::abi::block::BYTES;
 use postprocess::event::number::{MARK_A, PROGRAM_MARK};
-use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 
 use crate::guest;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kutrace_format::x86::vector;
 use postprocess::event::number::{IRQ, PROGRAM_MARK, SOFTIRQ, SYSCALL};
-use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use serde_json::Value;
 
 use crate::guest::{self, Run};

@@ -3,11 +3,15 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-use crate::progress;
+/// Clears the last line of a terminal.
+pub(crate) const CLEAR: &str = "\r\x1b[K";
 
 static TOOL: OnceLock<&str> = OnceLock::new();
+/// The last line of the terminal shows progress.
+pub(crate) static PROGRESS: AtomicBool = AtomicBool::new(false);
 
 /// From here on messages begin with this name.
 pub(crate) fn name(tool: &'static str) {
@@ -20,14 +24,22 @@ pub fn tool() -> &'static str {
     TOOL.get().copied().unwrap_or("kutrace")
 }
 
+/// To be printed before a line, so that it does not follow the progress on its line.
+pub(crate) fn clear() -> &'static str {
+    match PROGRESS.swap(false, Relaxed) {
+        true => CLEAR,
+        false => "",
+    }
+}
+
 /// One line on standard error, after the tool's name. Where that is closed there is nobody to tell.
 pub fn say(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{}{}: {line}", progress::clear(), tool());
+    let _ = writeln!(io::stderr(), "{}{}: {line}", clear(), tool());
 }
 
 /// What to do about what was just said.
 pub fn hint(advice: impl Display) {
-    let _ = writeln!(io::stderr(), "{}hint: {advice}", progress::clear());
+    let _ = writeln!(io::stderr(), "{}hint: {advice}", clear());
 }
 
 /// A fact with advice.

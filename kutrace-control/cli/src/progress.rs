@@ -2,31 +2,17 @@
 //! How much of a long work is done, in the last line of a terminal.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::message::tool;
+use crate::message::{clear, tool, CLEAR, PROGRESS};
 
 /// Short works are not worth a word.
 const FIRST: Duration = Duration::from_secs(2);
 /// Time between two looks.
 const NEXT: Duration = Duration::from_millis(250);
-/// What clears the last line of a terminal.
-const CLEAR: &str = "\r\x1b[K";
-
-/// The last line of the terminal shows progress.
-static SHOWN: AtomicBool = AtomicBool::new(false);
-
-/// What to print before a line, so that it does not follow the progress on its line.
-pub(crate) fn clear() -> &'static str {
-    match SHOWN.swap(false, Relaxed) {
-        true => CLEAR,
-        false => "",
-    }
-}
-
 /// Shows the progress in the last line of a terminal until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
@@ -52,7 +38,7 @@ impl Watch {
                 wait = NEXT;
                 if let Some(percent) = percent() {
                     // Where it cannot be shown, nobody misses it.
-                    SHOWN.store(true, Relaxed);
+                    PROGRESS.store(true, Relaxed);
                     let _ = write!(out, "{CLEAR}{}: {percent} %", tool()).and_then(|()| out.flush());
                 }
             }

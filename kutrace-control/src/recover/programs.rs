@@ -14,7 +14,7 @@ use kutrace_format::abi::programs::{
     Granted, Program, AREA_BYTES, KIND_NAMES, KIND_WORDS, OTHERS, RUN_BYTES, WORDS_AT,
 };
 use kutrace_format::program::Entries;
-use postprocess::line::count;
+use postprocess::readable::count;
 
 use super::memory::Memory;
 use crate::programs::{section, Part};

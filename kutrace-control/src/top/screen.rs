@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use postprocess::line::count;
-use postprocess::sink::summary::text::{average, percent, time};
+use postprocess::readable::count;
+use postprocess::readable::{average, percent, time};
 use postprocess::sink::summary::Summary;
 use postprocess::time::Time;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};

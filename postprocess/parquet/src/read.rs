@@ -16,7 +16,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::parser::parse_message_type;
 use postprocess::event::names::Names;
 use postprocess::id::{CpuId, Pid};
-use postprocess::line::count;
+use postprocess::readable::count;
 use postprocess::span::{Meta, Span, NONE};
 use postprocess::time::Time;
 

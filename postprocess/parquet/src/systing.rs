@@ -22,7 +22,7 @@ use parquet::basic::Type;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use postprocess::event::CPUS_MAX;
-use postprocess::line::count;
+use postprocess::readable::count;
 use postprocess::source::tracepoint::convert::SYSTING;
 use postprocess::source::tracepoint::line::{one_word, state, NANOSECONDS_MAX};
 

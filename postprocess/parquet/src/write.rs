@@ -19,7 +19,7 @@ use kutrace_tools::spans::InOrder;
 use parquet::data_type::ByteArray;
 use postprocess::event::names::NameId;
 use postprocess::id::Pid;
-use postprocess::line::count;
+use postprocess::readable::count;
 use postprocess::span::runs::Runs;
 use postprocess::span::{Meta, Span, Spans};
 use postprocess::time::Time;

@@ -15,11 +15,11 @@ use super::shift::first_time;
 use crate::event::names::Names;
 use crate::event::{self, date, number, BlockLine, Event, Meta};
 use crate::id::{CpuId, Pid};
-use crate::line::count;
 use crate::raw::damage::Damage;
 use crate::raw::decode::Counts;
 use crate::raw::maps::Place;
 use crate::raw::trace::{Decode, Head, Trace};
+use crate::readable::count;
 use crate::time::Time;
 
 /// The format of the whole, whatever the formats of its parts.

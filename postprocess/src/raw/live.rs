@@ -29,7 +29,7 @@ use super::{notes, refused, sentences, CUT};
 use crate::event::names::Names;
 use crate::event::{date, BlockLine, Event, Interval, Meta, CPUS_MAX};
 use crate::id::CpuId;
-use crate::line::count;
+use crate::readable::count;
 
 /// A section of another kind than blocks is at most this.
 const SECTION_MAX: u64 = 256 << 20;

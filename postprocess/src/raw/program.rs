@@ -12,8 +12,8 @@ use kutrace_format::abi::programs::{KIND_NAMES, KIND_WORDS, LOST_AT};
 use kutrace_format::program::{name_at, Entries, Entry, GRANTS_ALONE, GRANT_BYTES, HEAD_BYTES, WHOLE_AREA};
 
 use super::damage::Damage;
-use crate::line::count;
 use crate::merge::{Merge, When};
+use crate::readable::count;
 
 /// A process that recorded.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::fmt::{self, Display};
 use kutrace_format::file::REFUSED_BYTES;
 
 use super::program::{int, long, text};
-use crate::line::count;
+use crate::readable::count;
 
 /// A program, and how often it was refused a mark, a name, or memory for marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,4 +15,3 @@ pub mod lift;
 
 pub use lift::{lift, NotLifted};
 pub use render::{render, render_with, Error, MAX_SPANS};
-pub use requests::Requests;

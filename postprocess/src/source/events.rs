@@ -10,7 +10,7 @@ use crate::event::names::Names;
 use crate::event::read::Text;
 use crate::event::{Event, Events, Meta};
 use crate::frame;
-use crate::line::count;
+use crate::readable::count;
 use crate::time::Time;
 
 /// Reads all events, from text or frames.

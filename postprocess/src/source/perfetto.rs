@@ -21,8 +21,8 @@ use super::tracepoint::line::{one_word, state, Line, NANOSECONDS_MAX};
 use crate::event::batch::Batch;
 use crate::event::names::Names;
 use crate::event::{Event, Meta};
-use crate::line::count;
 use crate::perfetto::Clock;
+use crate::readable::count;
 use crate::time::Time;
 use message::{CompactSched, FtraceEvent, FtraceEventBundle, Happened, SchedSwitch, Stamp, TracePacket, Woken};
 

@@ -7,7 +7,7 @@ use super::json;
 use crate::event::batch::Renumber;
 use crate::event::names::Names;
 use crate::frame;
-use crate::line::count;
+use crate::readable::count;
 use crate::span::limit::Keep;
 use crate::span::{order, Span, Spans};
 use crate::time::Time;

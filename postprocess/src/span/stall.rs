@@ -27,7 +27,7 @@ use super::what::STALLED;
 use crate::event::what::What;
 use crate::event::Event;
 use crate::id::Pid;
-use crate::line::count;
+use crate::readable::count;
 use crate::time::Time;
 
 /// A silence of a CPU for which something was due all the time is a stall from 1 ms on.

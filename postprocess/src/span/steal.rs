@@ -25,7 +25,7 @@ use crate::event::stolen::Instead;
 use crate::event::what::What;
 use crate::event::work::Work;
 use crate::event::Event;
-use crate::line::count;
+use crate::readable::count;
 use crate::time::Time;
 
 /// Pauses since the last look that are remembered: the longest.

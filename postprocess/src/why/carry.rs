@@ -2,23 +2,100 @@
 //! The requests of a trace for its page, which compares any of them with any others as [`super::compare`] does: the same
 //! requests, causes and sums as [`super::explain`] has for the default question.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
 
 use super::best::offered;
 use super::cause::Causes;
 use super::compare;
 use super::path::Part;
 use super::request::{Ask, Found};
+use super::rules::Rules;
 use super::sweep::stretches;
 use super::{of_requests, Question, Timeline};
 use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
-use crate::sink::page::requests::CauseText;
-use crate::sink::page::Requests;
 use crate::span::limit::OF_A_PART;
 use crate::span::what::{What, STALLED};
 use crate::span::Spans;
 use crate::time::Time;
+
+/// Requests, by thread and start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Requests {
+    /// What was taken for a request, as a sentence.
+    pub asked: String,
+    /// How many more had begun and not ended.
+    pub unfinished: usize,
+    /// The causes, by number.
+    pub causes: Vec<CauseText>,
+    /// Threads that have requests or that causes are about, by number.
+    pub threads: BTreeMap<u32, String>,
+    /// The slow ones and the normal ones, among all ordered by duration; none if there are too few.
+    pub sides: Option<[Range<usize>; 2]>,
+    /// Whether that is by their durations without the time in which CPUs stood still, which is told apart.
+    pub apart: bool,
+    /// What they are compared by.
+    pub rules: Rules,
+    /// The columns, in the order of [`Column::ALL`].
+    pub columns: [Vec<i64>; Column::ALL.len()],
+}
+
+/// A cause in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CauseText {
+    /// What sort of cause it is.
+    pub kind: String,
+    /// The words; or those before the program to blame, the program, and those after it, where one of its threads can
+    /// be named in its place.
+    pub text: Vec<String>,
+}
+
+/// One column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Column {
+    /// Of each request: its thread.
+    Pid,
+    /// Its start, as the difference to the one before, 0 before the first.
+    Start,
+    /// Its duration.
+    Dur,
+    /// Of each run of requests that overlap, of one thread: the parts of the thread's path from the start of the first
+    /// to the end of the last.
+    Parts,
+    /// Of each part, which begins where the one before it ends, where it ends: with the start of this span, counting
+    /// those of its CPU that start after it begins, from one; 0 if that is not where it ends.
+    Steps,
+    /// Of each of the latter: its duration.
+    Length,
+    /// Of each part: its cause.
+    Cause,
+    /// Its CPU plus one, 0 for none.
+    Cpu,
+    /// The thread to blame plus one, 0 for none but the request's own.
+    Culprit,
+    /// What was counted meanwhile, of which [`Pace`] tells how fast it was done; 0 for nothing.
+    Work,
+}
+
+impl Column {
+    /// All, in the order they are stored.
+    pub const ALL: [Self; 10] = [
+        Self::Pid,
+        Self::Start,
+        Self::Dur,
+        Self::Parts,
+        Self::Steps,
+        Self::Length,
+        Self::Cause,
+        Self::Cpu,
+        Self::Culprit,
+        Self::Work,
+    ];
+}
 
 /// A part that ends with the start of a later span than this says how long it is: a byte holds the others.
 const STEPS_MAX: usize = 254;

@@ -12,11 +12,11 @@ use super::cause::{Causes, Kind, NAMELESS};
 use super::detail;
 use super::example::{examples, Example};
 use super::request::Request;
+use super::rules::{Pace, Rules};
 use super::sweep::{sweep_together, Blamed, Sum};
 use super::timeline::Timeline;
 use super::Question;
 use crate::event::names::NameId;
-use crate::sink::page::requests::{Pace, Rules};
 use crate::span::wait::Reason;
 use crate::time::Time;
 

@@ -6,9 +6,9 @@
 
 use kutrace_format::flag::{IPC, LLC};
 
+use super::rules::Pace;
 use super::timeline::Timeline;
 use crate::id::CpuId;
-use crate::sink::page::requests::Pace;
 use crate::span::ipc::{sixteenths, sixteenths_of_class};
 use crate::span::Span;
 use crate::time::Time;

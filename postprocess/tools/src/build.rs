@@ -7,7 +7,7 @@ use anyhow::{bail, Result};
 use kutrace_cli::{say, Exit};
 use postprocess::direct;
 use postprocess::event::names::Names;
-use postprocess::line::count;
+use postprocess::readable::count;
 use postprocess::source::Stage;
 use postprocess::span::check::Check;
 use postprocess::span::{stall, steal, Span, Tally};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use kutrace_cli::Exit;
 use postprocess::event::names::NameId;
-use postprocess::line::count;
+use postprocess::readable::count;
 use postprocess::sink::perfetto::Drawing;
 use postprocess::sink::track::LeftOut;
 use postprocess::span::{Meta, Spans};

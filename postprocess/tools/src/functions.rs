@@ -13,7 +13,7 @@ use addr2line::{demangle_auto, Loader};
 use anyhow::{anyhow, ensure, Context, Result};
 use kutrace_cli::say;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
-use postprocess::line::count;
+use postprocess::readable::count;
 use postprocess::source::{self, Trace};
 
 /// Opens the bytes of a raw trace from `name`, and names its samples of user code by the programs that are on this

@@ -11,8 +11,9 @@ use serde::Serialize;
 
 use super::about::{About, CHUNK_BYTES};
 use super::columns;
-use super::requests::Requests;
+use super::requests::Carried;
 use crate::span::{Meta, Spans};
+use crate::why::carry::Requests;
 
 /// Spans a browser can still open; beyond them the trace must be trimmed.
 pub const MAX_SPANS: usize = 20_000_000;
@@ -58,7 +59,7 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
 pub fn render_with(spans: &Spans, requests: Option<&Requests>, out: &mut impl Write) -> Result<(), Error> {
     has_room(spans.spans.len())?;
     let (layout, mut data) = columns::encode(&spans.spans);
-    let carried = requests.map(|requests| requests.encode(&mut data));
+    let carried = requests.map(|requests| Carried::after(&mut data, requests));
     let title = &title_of(&spans.meta);
     // What main.js imports first stands first in the page.
     let mut scripts: Vec<String> =

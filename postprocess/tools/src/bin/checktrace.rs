@@ -11,7 +11,7 @@ use anyhow::{anyhow, bail, Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{Common, Named, Output};
-use postprocess::sink::verdict::{self, Verdict};
+use postprocess::inspect::verdict::{self, Verdict};
 use postprocess::source::Stage;
 
 /// Check whether a raw KUtrace file is whole and sound

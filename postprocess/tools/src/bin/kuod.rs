@@ -10,8 +10,8 @@ use anyhow::{anyhow, Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{Common, Named};
+use postprocess::inspect::dump;
 use postprocess::raw::damage::NotATrace;
-use postprocess::sink::dump;
 use postprocess::source::{self, Stage};
 
 /// Hex-dump a raw KUtrace file word by word, damaged or not, ours or the original's

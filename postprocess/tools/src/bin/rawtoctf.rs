@@ -14,10 +14,10 @@ use kutrace_cli::{say, Exit};
 use kutrace_format::abi::block::BYTES;
 use kutrace_tools::folder::{self, Paths};
 use kutrace_tools::{say_damage, say_lost};
-use postprocess::line::count;
+use postprocess::inspect::ctf;
 use postprocess::raw::block::Block;
 use postprocess::raw::{self, Raw};
-use postprocess::sink::ctf;
+use postprocess::readable::count;
 use postprocess::source::Stage;
 
 /// Convert a raw KUtrace file to a folder that babeltrace2 and Trace Compass open: the blocks, one file per CPU, and

@@ -14,9 +14,9 @@ use kutrace_tools::{functions, say_damage, Common, Input, Named, Output, Reader}
 use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
 use postprocess::frame;
-use postprocess::line::count;
 use postprocess::raw::decode::Counts;
 use postprocess::raw::live::Live;
+use postprocess::readable::count;
 use postprocess::source::{Decode, Head, Stage};
 
 /// Turn a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames

@@ -11,7 +11,7 @@ use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, Named};
 use postprocess::event::point::Point;
-use postprocess::line;
+use postprocess::readable;
 use postprocess::span::sample::{self, kernel::Symbols};
 
 /// Name samples of kernel program counters after the function they fall in
@@ -44,7 +44,7 @@ fn run(args: Args) -> Result<Exit> {
     let (mut spans, place) = spans::read(args.named.or(&args.file))?;
     let count = sample::name(&mut spans, Point::PcKernel, |_, pc| symbols.find(pc).map(str::to_string));
     spans::write(&spans, &args.form)?;
-    let named = line::count(count.named, "sample", "samples");
+    let named = readable::count(count.named, "sample", "samples");
     args.form.common.tell(format_args!("{named} named, {} not known", count.unknown));
     Ok(outcome(&place, &spans.meta))
 }

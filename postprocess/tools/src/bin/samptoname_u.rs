@@ -12,7 +12,7 @@ use kutrace_cli::{say, Exit};
 use kutrace_tools::functions::Programs;
 use kutrace_tools::{outcome, spans, Named};
 use postprocess::event::point::Point;
-use postprocess::line;
+use postprocess::readable;
 use postprocess::span::sample::{self, user::Maps};
 
 /// Name samples of user program counters after the function they fall in
@@ -61,7 +61,7 @@ fn run(args: Args) -> Result<Exit> {
     for unread in &programs.unread {
         say(unread);
     }
-    let named = line::count(count.named, "sample", "samples");
+    let named = readable::count(count.named, "sample", "samples");
     args.form.common.tell(format_args!("{named} named, {} not known", count.unknown));
     Ok(outcome(&place, &spans.meta))
 }

@@ -11,9 +11,10 @@ use clap::Parser;
 use kutrace_cli::{Exit, Failure};
 use kutrace_tools::ask::Requests;
 use kutrace_tools::{outcome, spans, Common};
-use postprocess::line::count;
+use postprocess::readable::count;
+use postprocess::sink::otlp;
 use postprocess::why::request::Found;
-use postprocess::why::{otlp, Timeline};
+use postprocess::why::Timeline;
 
 /// Write requests, with their system calls and waits, as OTLP in JSON, a line each
 #[derive(Parser)]

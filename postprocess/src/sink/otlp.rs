@@ -10,14 +10,14 @@ use std::io::{self, Write};
 
 use serde_json::{json, Value};
 
-use super::request::{calls, Request};
-use super::timeline::{end, Timeline};
 use crate::event::date;
 use crate::event::work::Work;
 use crate::id::Pid;
 use crate::span::what::What;
 use crate::span::Span;
 use crate::time::Time;
+use crate::why::request::{calls, Request};
+use crate::why::timeline::{end, Timeline};
 
 /// What such a mark begins with.
 const TRACE: &str = "trace:";

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The answer for people. A line that tells a cause begins with its rank and is never wrapped.
+//! The answer of `why` and of `diff` for people. A line that tells a cause begins with its rank and is never wrapped.
 
 use std::fmt::{Result, Write};
 
-use super::change::{Change, Verdict};
-use super::compare::{are_few, excess_min, Apart, Compared, Excess};
-use super::diff::{Diff, More, Through};
-use super::example::Example;
-use super::{Durations, Why};
-use crate::line::count;
-use crate::sink::summary::text::{percent, seconds, time};
+use crate::readable::{count, percent, seconds, time};
 use crate::time::Time;
+use crate::why::change::{Change, Verdict};
+use crate::why::compare::{are_few, excess_min, Apart, Compared, Excess};
+use crate::why::diff::{Diff, More, Through};
+use crate::why::example::Example;
+use crate::why::{Durations, Why};
 
 /// The widest bar of the histogram.
 const BAR: usize = 50;
