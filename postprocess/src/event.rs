@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Events: what happened, when, on which CPU, in units of 10 ns; and the text or frames that carry them between stages.
 //!
-//! What an event says is a [`what::What`]: of [`work`] that begins or ends, of a [`mod@point`] in time, or a name. Only
+//! What an event says is a [`what::What`]: of [`work`] that begins or ends, of a [`mod@point`] in time, or a [`fact`]. Only
 //! text and frames have it as a number, the original's (see [`number`]), whatever the raw format it comes from. Events
 //! are ordered by time over all CPUs; what is said about the whole trace is in [`Meta`].
 
@@ -10,6 +10,7 @@ pub mod work;
 pub mod point;
 pub mod flow;
 pub mod stolen;
+pub mod fact;
 pub mod what;
 pub mod names;
 pub mod date;
@@ -28,10 +29,10 @@ use what::What;
 /// CPU numbers are below this, whatever a damaged file says.
 pub const CPUS_MAX: u32 = 8192;
 
-/// One transition, point event or name.
+/// One transition, point event or fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// When, after the minute in [`Meta::base`]; negative for a name known from the start.
+    /// When, after the minute in [`Meta::base`]; negative for a fact known from the start.
     pub ts: Time,
     /// How long: of a call that carries its return, at least 1; of a point event 1; else 0.
     pub dur: Time,
@@ -43,7 +44,7 @@ pub struct Event {
     pub pid: Pid,
     /// RPC identity, 0 for none.
     pub rpc: u32,
-    /// First argument; of a name, the number named.
+    /// First argument; of a fact, the number of what it is about.
     pub arg: u32,
     /// Return value: its low 32 bits, of the original's formats the low 16, without a sign.
     pub ret: i32,

@@ -11,6 +11,7 @@ use kutrace_format::abi::word::Call;
 use kutrace_format::file::{NameKind, FLAG_WRAPPED};
 use kutrace_tests::{Random, TraceBuilder};
 use postprocess::event::names::Names;
+use postprocess::event::what::What;
 use postprocess::event::{number, Event, Events, Interval, Meta};
 use postprocess::id::CpuId;
 use postprocess::raw;
@@ -22,7 +23,10 @@ use proptest::prelude::*;
 /// All events of a file but names known from the start, each with its name.
 fn decode(trace: &TraceBuilder) -> (Vec<(Event, String)>, Meta) {
     let Events { meta, names, events } = source::decode(&trace.bytes()).unwrap();
-    let named = |e: Event| (e, names.text(e.name).to_string());
+    let named = |e: Event| match e.what {
+        What::Fact(fact) => (e, fact.text(names.text(e.name)).into_owned()),
+        _ => (e, names.text(e.name).to_string()),
+    };
     (events.into_iter().filter(|e| e.ts >= Time::ZERO).map(named).collect(), meta)
 }
 

@@ -139,7 +139,7 @@ fn no_flipped_bit_goes_unnoticed_or_panics() {
 fn another_version_is_refused() {
     let mut bytes = frames(&events());
     bytes[7] = b'1';
-    assert_eq!(Event::MAGIC[7], b'2');
+    assert_eq!(Event::MAGIC[7], b'3');
     assert_eq!(read(&bytes[..]).unwrap_err().to_string(), "byte 7: frames of a version not known");
 }
 

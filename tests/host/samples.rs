@@ -288,11 +288,13 @@ fn the_threads_of_a_process_are_known_in_spans_json_and_page() {
 fn a_pid_that_is_used_again_leaves_its_process() {
     let of = |lines: &str| {
         let text = format!("# ## VERSION: 3\n# ## FORMAT: 5\n{lines}1 1 512 0  5 0  5 0 0 a.5 (200)\n");
-        build(source::events::read(&mut text.as_bytes()).unwrap()).0.meta.processes
+        let meta = build(source::events::read(&mut text.as_bytes()).unwrap()).0.meta;
+        (meta.processes, meta.quality.len())
     };
-    assert_eq!(of("-1 1 283 5 4\n"), [(5, 4)].into());
-    assert_eq!(of("-1 1 283 5 4\n0 1 283 5 5\n"), [].into());
-    assert_eq!(of("-1 1 283 5 4\n0 1 283 5 x\n"), [].into());
+    assert_eq!(of("-1 1 283 5 4\n"), ([(5, 4)].into(), 0));
+    assert_eq!(of("-1 1 283 5 4\n0 1 283 5 5\n"), ([].into(), 0));
+    // What makes no sense says nothing, and is counted.
+    assert_eq!(of("-1 1 283 5 4\n0 1 283 5 x\n"), ([(5, 4)].into(), 1));
 }
 
 #[test]

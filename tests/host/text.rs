@@ -178,6 +178,12 @@ fn numbers_that_cannot_be_are_no_others() {
         "10 0 2049 4294967296  7 0  1 0 0 write (801)",
         "10 0 2049 0  7 0  1 0 256 write (801)",
         "10 1 34 4294967296 name",
+        "10 1 295 7 70000/futex",
+        "10 1 296 7 many",
+        "10 1 297 7 kernels",
+        "10 1 298 7 online",
+        "10 1 299 7 -1",
+        "10 1 301 7 4294967296",
     ] {
         let events = parse(line);
         assert_eq!((events.events.len(), events.meta.quality.len()), (0, 1), "{line}");

@@ -542,7 +542,7 @@ fn step(event: u16) -> Step {
             What::Return(_) => Step::Return(begin_of(event), number::level(event.into())),
             What::Switch => Step::Switch,
             What::Point(happening) => Step::Point(happening),
-            What::Name(_) | What::Lost | What::Other(_) => Step::Nothing,
+            What::Fact(_) | What::Lost | What::Other(_) => Step::Nothing,
         },
     }
 }

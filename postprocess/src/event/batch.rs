@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Events or spans on their way from one place to another, some at a time, with the names that are new with them.
 
+use super::fact::Fact;
 use super::names::{NameId, Names};
 use super::what::What;
 use super::{Event, Interval, Meta, CPUS_MAX};
@@ -62,14 +63,16 @@ impl Renumber {
 }
 
 impl Row for Event {
-    const MAGIC: [u8; 8] = *b"KUevent2";
+    const MAGIC: [u8; 8] = *b"KUevent3";
     type About = Meta;
 
     #[inline]
     fn columns(&self) -> [i64; COLUMNS] {
         let e = self;
         let [event, rpc, arg, name] = [e.what.number(), e.rpc, e.arg, e.name.0].map(i64::from);
-        [e.ts.0, e.dur.0, event, e.cpu.into(), e.pid.into(), rpc, arg, e.ret.into(), e.ipc.into(), name]
+        // A fact returns nothing: there is its value.
+        let ret = if let What::Fact(fact) = e.what { fact.value() as i32 } else { e.ret };
+        [e.ts.0, e.dur.0, event, e.cpu.into(), e.pid.into(), rpc, arg, ret.into(), e.ipc.into(), name]
     }
 
     #[inline]
@@ -78,15 +81,19 @@ impl Row for Event {
         if !TIMES.contains(&ts) || !(0..TIMES.end).contains(&dur) {
             return None;
         }
+        let (what, ret) = match (What::of(word(event)?), i32::try_from(ret).ok()?) {
+            (What::Fact(fact), value) => (What::Fact(Fact::of(fact.number(), value as u32)?), 0),
+            others => others,
+        };
         Some(Event {
             ts: Time(ts),
             dur: Time(dur),
-            what: What::of(word(event)?),
+            what,
             cpu: CpuId::of_column(cpu)??,
             pid: Pid::of_column(pid)??,
             rpc: word(rpc)?,
             arg: word(arg)?,
-            ret: i32::try_from(ret).ok()?,
+            ret,
             ipc: u8::try_from(ipc).ok()?,
             name: NameId(word(name)?),
         })

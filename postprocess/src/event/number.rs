@@ -11,10 +11,6 @@ pub use kutrace_format::event::{class, level, Class, Level, RETURN_BIT};
 
 /// The numbers of the text and of spans are below this, but for whole times: user code, idle, lost and the like.
 pub const NUMBERS: u32 = 1 << EVENT_BITS;
-/// Name of a [`CPU`] that was offline.
-pub const CPU_OFFLINE: &str = "offline";
-/// Name of a [`CPU`] that may go without ticks.
-pub const CPU_TICKLESS: &str = "tickless";
 
 /// The event number of `pid` in user mode. No thread but idle gets idle's number.
 pub const fn user(pid: Pid) -> u32 {

@@ -10,6 +10,7 @@ use kutrace_format::abi::event::NAME_LENGTH;
 use kutrace_format::capability::Unseen;
 
 use super::batch::Batch;
+use super::fact::Fact;
 use super::names::{NameId, Names};
 use super::what::What;
 use super::{digits, number, Event, Interval, Meta, CPUS_MAX};
@@ -146,7 +147,7 @@ impl Read {
         }
     }
 
-    /// Takes a name or event line; false if it is neither.
+    /// Takes the line of a fact or an event; false if it is neither.
     fn event(&mut self, line: &[u8]) -> bool {
         let mut fields = Fields { rest: line };
         let (Some(ts), Some(dur), Some(event)) = (fields.number(), fields.number(), fields.number()) else {
@@ -154,7 +155,7 @@ impl Read {
         };
         let Ok(event) = u32::try_from(event) else { return false };
         let read = match What::of(event) {
-            What::Name(_) => self.name(Time(ts), event, &mut fields),
+            What::Fact(_) => self.fact(Time(ts), event, &mut fields),
             _ => self.transition(Time(ts), Time(dur), event, &mut fields),
         };
         let Some(read) = read else { return false };
@@ -162,10 +163,12 @@ impl Read {
         true
     }
 
-    fn name(&mut self, ts: Time, event: u32, fields: &mut Fields) -> Option<Event> {
+    fn fact(&mut self, ts: Time, event: u32, fields: &mut Fields) -> Option<Event> {
         let arg = fields.word()?;
-        let name = self.names.id(&String::from_utf8_lossy(fields.rest.trim_ascii()));
-        Some(Event { ts, dur: Time::UNIT, what: What::of(event & !NAME_LENGTH), arg, name, ..Event::default() })
+        let text = String::from_utf8_lossy(fields.rest.trim_ascii());
+        let (fact, name) = Fact::read(event & !NAME_LENGTH, &text)?;
+        let (what, name) = (What::Fact(fact), self.names.id(name));
+        Some(Event { ts, dur: Time::UNIT, what, arg, name, ..Event::default() })
     }
 
     fn transition(&mut self, ts: Time, dur: Time, event: u32, fields: &mut Fields) -> Option<Event> {

@@ -3,6 +3,7 @@
 //!
 //! Invariant: every number is one value, and gives itself back.
 
+use super::fact::Fact;
 use super::number::{self, class, Class, NUMBERS, RETURN_BIT};
 use super::point::Point;
 use super::work::Work;
@@ -10,8 +11,8 @@ use super::work::Work;
 /// What an event says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A name of this kind; the argument is the number named.
-    Name(u32),
+    /// Something is known.
+    Fact(Fact),
     /// The CPU runs the thread in the argument; with a duration, it does already.
     Switch,
     /// Work begins; with a duration, it ends after that.
@@ -43,7 +44,7 @@ static LOW: [What; NUMBERS as usize] = {
 };
 
 impl What {
-    /// What an event of this number says.
+    /// What an event of this number says; of a fact only of which kind it is, as a [`Fact::Name`].
     #[inline]
     pub fn of(event: u32) -> What {
         match event {
@@ -55,7 +56,7 @@ impl What {
 
     const fn of_low(event: u32) -> What {
         match class(event) {
-            Class::Name => What::Name(event),
+            Class::Name => What::Fact(Fact::Name(event)),
             Class::Switch => What::Switch,
             Class::Point => What::Point(Point::of(event as i32)),
             Class::Call(_) => match Work::of(event) {
@@ -75,7 +76,8 @@ impl What {
     #[inline]
     pub const fn number(self) -> u32 {
         match self {
-            What::Name(number) | What::Other(number) => number,
+            What::Fact(fact) => fact.number(),
+            What::Other(number) => number,
             What::Switch => number::SWITCH,
             What::Call(work) => work.number(),
             What::Return(work) => work.return_number(),
@@ -84,11 +86,11 @@ impl What {
         }
     }
 
-    /// Whether it is one that happened, and that counts: every line of the text that is neither a name nor a comment.
+    /// Whether it is one that happened, and that counts: every line of the text that is neither a fact nor a comment.
     /// A call that carries its return is one. All tools count events by this.
     #[inline]
     pub const fn is_event(self) -> bool {
-        !matches!(self, What::Name(_))
+        !matches!(self, What::Fact(_))
     }
 
     /// The work that begins or ends.
@@ -114,10 +116,15 @@ mod tests {
     }
 
     #[test]
+    fn an_event_takes_fifty_six_bytes() {
+        assert_eq!(size_of::<crate::event::Event>(), 56);
+    }
+
+    #[test]
     fn the_class_of_a_number_is_that_of_what_it_says() {
         for event in 0..NUMBERS {
             let told = match What::of(event) {
-                What::Name(_) => Class::Name,
+                What::Fact(_) => Class::Name,
                 What::Switch => Class::Switch,
                 What::Call(work) => Class::Call(work.level()),
                 What::Return(work) => Class::Return(work.level()),

@@ -26,7 +26,9 @@ use std::io::{self, Write};
 use kutrace_format::capability::Unseen;
 
 use super::digits::Line;
+use super::fact::Fact;
 use super::names::Names;
+use super::what::What;
 use super::{date, number, BlockLine, Event, Interval, Machine, Meta};
 use crate::time::Time;
 
@@ -100,7 +102,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes one event or name.
+    /// Writes one event or fact.
     ///
     /// # Errors
     /// As [`Writer::head`].
@@ -108,8 +110,8 @@ impl<W: Write> Writer<W> {
     pub fn event(&mut self, e: &Event, names: &Names) -> io::Result<()> {
         let (event, name) = (e.what.number(), names.text(e.name));
         self.count += 1;
-        if event < number::SWITCH {
-            self.name(e, name);
+        if let What::Fact(fact) = e.what {
+            self.fact(e, fact, &fact.text(name));
             return self.flush_full();
         }
         let line = &mut self.numbers;
@@ -180,16 +182,16 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// A name line; its number carries the name's length in words of eight bytes, as in the original.
-    fn name(&mut self, e: &Event, name: &str) {
-        let words = (name.len().div_ceil(8) + 1).min(8) as i64;
+    /// The line of a fact; its number carries the text's length in words of eight bytes, as in the original.
+    fn fact(&mut self, e: &Event, fact: Fact, text: &str) {
+        let words = (text.len().div_ceil(8) + 1).min(8) as i64;
         let mut line = Line::empty();
-        for field in [e.ts.0, 1, i64::from(e.what.number()) | words << 4, i64::from(e.arg)] {
+        for field in [e.ts.0, 1, i64::from(fact.number()) | words << 4, i64::from(e.arg)] {
             line.signed(field);
             line.put(b" ");
         }
         self.line.extend_from_slice(line.text());
-        self.line.extend_from_slice(name.as_bytes());
+        self.line.extend_from_slice(text.as_bytes());
         self.line.push(b'\n');
     }
 

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::halt::{self, Pauses};
 use super::shift::{first_time, Piece, Shift, POINT};
+use crate::event::fact::Fact;
 use crate::event::names::Names;
 use crate::event::point::Point;
 use crate::event::what::What;
@@ -96,9 +97,9 @@ impl Traced {
     pub fn event(&mut self, e: &Event, names: &Names) {
         let thread = e.pid.number();
         match e.what {
-            What::Name(number::VCPU) => drop(self.vcpus.insert(e.arg, names.text(e.name).to_string())),
-            What::Name(number::HYPERVISOR) => self.is_guest = true,
-            What::Name(_) => {}
+            What::Fact(Fact::Name(number::VCPU)) => drop(self.vcpus.insert(e.arg, names.text(e.name).to_string())),
+            What::Fact(Fact::Name(number::HYPERVISOR)) => self.is_guest = true,
+            What::Fact(_) => {}
             What::Point(Point::GuestEnter) => {
                 self.entered.insert(thread, e.ts);
                 if let Some(since) = self.halted.remove(&thread) {

@@ -6,7 +6,9 @@
 //! above its own 20 bits.
 
 use super::shift::Shift;
-use crate::event::names::Names;
+use crate::event::fact::Fact;
+use crate::event::point::Point;
+use crate::event::what::What;
 use crate::event::{number, Event, Interval};
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
@@ -66,49 +68,45 @@ impl Renumber {
         Interval { cpu: self.cpu(i.cpu.number()), from: self.time(i.from), to: self.time(i.to) }
     }
 
-    /// An event; `None` for a name that is the first machine's to say.
-    pub fn event(&self, e: Event, names: &mut Names) -> Option<Event> {
+    /// An event; `None` for a fact that is the first machine's to say.
+    pub fn event(&self, e: Event) -> Option<Event> {
         let ts = self.time(e.ts);
         let dur = match e.dur {
             Time::ZERO | Time::UNIT => e.dur,
             dur => (self.time(e.ts.saturating_add(dur)).saturating_sub(ts)).max(Time::UNIT),
         };
-        let pid = |number: u32| self.pid(Pid::new(number)).number();
         let e = Event { ts, dur, cpu: self.cpu(e.cpu.number()), pid: self.pid(e.pid), ..e };
-        Some(match e.event() {
-            number::KERNEL_NAME | number::MODEL_NAME | number::HOST_NAME | number::HYPERVISOR if self.machine > 0 => {
-                return None
-            }
-            number::SWITCH
-            | number::RUNNABLE
-            | number::PID_NAME
-            | number::OPEN_CALL
-            | number::KERNEL_THREAD
-            | number::VCPU
-            | number::CGROUP => Event { arg: pid(e.arg), ..e },
-            number::GROUP => {
-                let group = names.text(e.name).parse().map(|group| self.group(group));
-                let name = group.map_or(e.name, |group| names.id(&group.to_string()));
-                Event { arg: pid(e.arg), name, ..e }
-            }
-            number::MEMBER_OF => {
-                let group = names.text(e.name).parse().map(|group| self.cgroup(group));
-                let name = group.map_or(e.name, |group| names.id(&group.to_string()));
-                Event { arg: pid(e.arg), name, ..e }
-            }
-            number::CGROUP_PATH => Event { arg: self.cgroup(e.arg), ..e },
-            number::PROCESS => {
-                let process = names.text(e.name).parse().map(pid);
-                let name = process.map_or(e.name, |process| names.id(&process.to_string()));
-                Event { arg: pid(e.arg), name, ..e }
-            }
-            number::IPI | number::MONITOR_STORE | number::OFFLINE | number::ONLINE | number::CPU => {
+        Some(match e.what {
+            What::Fact(fact) => self.fact(fact, e)?,
+            What::Switch | What::Point(Point::Runnable) => Event { arg: self.pid(Pid::new(e.arg)).number(), ..e },
+            What::Point(Point::Ipi | Point::MonitorStore | Point::Offline | Point::Online) => {
                 Event { arg: self.cpu(e.arg).number(), ..e }
             }
-            number::THROTTLE | number::UNTHROTTLE => {
+            What::Point(Point::Throttle | Point::Unthrottle) => {
                 Event { arg: self.group(e.arg), ret: self.cpu(e.ret as u32).number() as i32, ..e }
             }
             _ => e,
         })
+    }
+
+    /// A fact; `None` if it is the first machine's to say.
+    fn fact(&self, fact: Fact, e: Event) -> Option<Event> {
+        let pid = |number: u32| self.pid(Pid::new(number)).number();
+        let (what, arg) = match fact {
+            Fact::Name(number::KERNEL_NAME | number::MODEL_NAME | number::HOST_NAME | number::HYPERVISOR)
+                if self.machine > 0 =>
+            {
+                return None
+            }
+            Fact::Name(number::PID_NAME | number::VCPU | number::CGROUP) => (fact, pid(e.arg)),
+            Fact::Name(number::CGROUP_PATH) => (fact, self.cgroup(e.arg)),
+            Fact::Name(_) => (fact, e.arg),
+            Fact::OpenCall(_) | Fact::Kernel(_) => (fact, pid(e.arg)),
+            Fact::Process(process) => (Fact::Process(self.pid(process)), pid(e.arg)),
+            Fact::Group(group) => (Fact::Group(self.group(group)), pid(e.arg)),
+            Fact::Member(group) => (Fact::Member(self.cgroup(group)), pid(e.arg)),
+            Fact::Offline | Fact::Tickless => (fact, self.cpu(e.arg).number()),
+        };
+        Some(Event { what: What::Fact(what), arg, ..e })
     }
 }

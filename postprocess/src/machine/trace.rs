@@ -229,7 +229,7 @@ struct Part<'t> {
 fn following(decoder: &mut dyn Decode, renumber: &Renumber, names: &mut Names) -> Option<Event> {
     loop {
         let event = decoder.next(names)?;
-        if let Some(event) = renumber.event(event, names) {
+        if let Some(event) = renumber.event(event) {
             return Some(event);
         }
     }

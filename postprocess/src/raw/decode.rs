@@ -31,6 +31,7 @@ use super::program::{Programs, Said};
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
 use super::tracepoint::Tracepoints;
+use crate::event::fact::Fact;
 use crate::event::names::{clean, in_function, NameId, Names};
 use crate::event::point::Point;
 use crate::event::what::What;
@@ -156,16 +157,15 @@ impl<'a> Decoder<'a> {
                 let name = tasks.get(task).comm;
                 ready.push_back(Event {
                     ts: Time(-1),
-                    what: What::Name(number::PID_NAME),
+                    what: What::Fact(Fact::Name(number::PID_NAME)),
                     arg: pid.number(),
                     name,
                     ..Event::default()
                 });
             }
             if tasks.set_process(task, process) {
-                let name = names.id(&process.to_string());
-                let (ts, what, arg) = (Time(-1), What::Name(number::PROCESS), pid.number());
-                ready.push_back(Event { ts, what, arg, name, ..Event::default() });
+                let (ts, what, arg) = (Time(-1), What::Fact(Fact::Process(process)), pid.number());
+                ready.push_back(Event { ts, what, arg, ..Event::default() });
             }
         }
         let offline = |cpu: CpuId| {
@@ -350,8 +350,7 @@ impl<'a> Decoder<'a> {
             }
             Entry::Task { pid, tgid, state, comm } => self.task(cpu, ts, (pid, tgid, state, comm), names),
             Entry::Member { pid, group } => {
-                let (what, name) = (What::Name(number::MEMBER_OF), names.id(&group.to_string()));
-                self.ready.push_back(Event { ts, dur: Time::UNIT, what, arg: pid, name, ..Event::default() });
+                self.tell(ts, Fact::Member(group), pid, NameId::EMPTY);
             }
             Entry::Name { kind, number, text } => self.name(ts, (kind, number), text, names),
             Entry::Exit(code) => {
@@ -450,8 +449,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Passes on a name, or what else is said by a line of one.
-    fn tell(&mut self, ts: Time, kind: u32, arg: u32, name: NameId) {
-        self.ready.push_back(Event { ts, dur: Time::UNIT, what: What::of(kind), arg, name, ..Event::default() });
+    fn tell(&mut self, ts: Time, fact: Fact, arg: u32, name: NameId) {
+        self.ready.push_back(Event { ts, dur: Time::UNIT, what: What::Fact(fact), arg, name, ..Event::default() });
     }
 
     fn push(&mut self, cpu: usize, event: Event) {
@@ -495,7 +494,7 @@ impl<'a> Decoder<'a> {
             return self.event_names.learn_vector(event::Vector(arg), &text, names);
         }
         if self.event_names.learn(kind, arg, &text) {
-            self.tell(ts, kind, arg, names.id(&text));
+            self.tell(ts, Fact::Name(kind), arg, names.id(&text));
         }
     }
 

@@ -9,6 +9,7 @@ use kutrace_format::base40;
 use kutrace_format::event::of_line;
 use kutrace_format::file::{self, Name, NameKind};
 
+use crate::event::fact::Fact;
 use crate::event::names::{clean, clean_sentence, NameId, Names};
 use crate::event::what::What;
 use crate::event::{number, Event, CPUS_MAX};
@@ -55,7 +56,7 @@ impl EventNames {
                 continue;
             }
             if kind == NameKind::Cpu {
-                events.extend(about_cpu(record, names));
+                events.extend(about_cpu(record));
                 continue;
             }
             let sentence = matches!(kind, NameKind::Kernel | NameKind::CpuModel | NameKind::Host);
@@ -215,17 +216,11 @@ impl EventNames {
 }
 
 /// What a record says of a CPU.
-fn about_cpu(record: &Name, names: &mut Names) -> Vec<Event> {
-    let told = [(file::CPU_OFFLINE, number::CPU_OFFLINE), (file::CPU_TICKLESS, number::CPU_TICKLESS)];
+fn about_cpu(record: &Name) -> Vec<Event> {
+    let told = [(file::CPU_OFFLINE, Fact::Offline), (file::CPU_TICKLESS, Fact::Tickless)];
     let told = told.into_iter().filter(|(bit, _)| record.second & bit != 0 && record.number < CPUS_MAX);
-    told.map(|(_, text)| Event {
-        ts: Time(-1),
-        what: What::Name(number::CPU),
-        arg: record.number,
-        name: names.id(text),
-        ..Event::default()
-    })
-    .collect()
+    told.map(|(_, fact)| Event { ts: Time(-1), what: What::Fact(fact), arg: record.number, ..Event::default() })
+        .collect()
 }
 
 /// Names a vector of a CPU, both the interrupt and its return.

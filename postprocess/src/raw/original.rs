@@ -28,6 +28,7 @@ use crate::event::what::What;
 use crate::event::{date, number, BlockLine, Event, Interval, Meta};
 use crate::id::CpuId;
 use crate::raw::trace::{within, Decode, Head, Trace};
+use crate::readable::count;
 use crate::time::Time;
 use block::Block;
 use decode::Decoder;
@@ -76,7 +77,7 @@ pub fn parse(bytes: &[u8]) -> Result<Original<'_>, NotATrace> {
     let (clock, until) = clock(start, stop, &mut damage);
     let flags = u32::from(bytes[15]);
     let mut blocks = blocks(bytes, flags, &mut damage);
-    let records = records(&blocks);
+    let records = records(&blocks, &mut damage);
     if records.iter().any(|(kind, _, text)| *kind == number::KERNEL_NAME && text.starts_with(b"FreeBSD")) {
         blocks.iter_mut().for_each(|b| b.pid = b.pid.checked_sub(FREEBSD_PIDS).unwrap_or(b.pid));
     }
@@ -145,12 +146,21 @@ fn lengthen(blocks: &mut [Block]) {
 }
 
 /// The names of all blocks, in the order of the file.
-fn records<'a>(blocks: &[Block<'a>]) -> Vec<Record<'a>> {
-    let of_block = |b: &Block<'a>| {
-        let named = b.entries().map_while(Result::ok).filter_map(|e| e.name());
-        std::iter::once((number::PID_NAME, b.pid, b.comm)).chain(named)
-    };
-    blocks.iter().flat_map(of_block).filter(|(_, _, text)| !text.is_empty()).collect()
+fn records<'a>(blocks: &[Block<'a>], damage: &mut Vec<Damage>) -> Vec<Record<'a>> {
+    let mut records = Vec::new();
+    for block in blocks {
+        let mut strange = 0;
+        records.extend(Some((number::PID_NAME, block.pid, block.comm)).filter(|(.., comm)| !comm.is_empty()));
+        for entry in block.entries().map_while(Result::ok) {
+            records.extend(entry.name());
+            strange += u64::from(entry.is_strange());
+        }
+        if strange > 0 {
+            let fact = format!("{} no kind that there is; skipped", count(strange, "name of", "names of"));
+            damage.push(Damage::of_block(block.index, block.offset, fact));
+        }
+    }
+    records
 }
 
 /// A name record as an event. Idle has the same name everywhere.

@@ -37,6 +37,7 @@ use super::thread::{Side, Threads};
 use super::wake::PerhapsEnds;
 use super::what::{Activity, What};
 use super::{Meta, Span, Spans, Tally, NONE};
+use crate::event::fact::Fact;
 use crate::event::names::{Counts, Names};
 use crate::event::number::{self, Level};
 use crate::event::point::Point;
@@ -197,7 +198,7 @@ impl Builder {
             what => Event { what, ..*e },
         };
         match e.what {
-            Said::Name(kind) => self.name(kind, e),
+            Said::Fact(fact) => self.fact(fact, e),
             Said::Other(_) => self.tally.unknown += 1,
             _ if e.cpu.number() >= CPUS_MAX => self.tally.unknown += 1,
             Said::Point(point @ (Point::Stolen | Point::StolenReturn)) => self.host_says(e, point),
@@ -229,7 +230,7 @@ impl Builder {
             Said::Point(point) => self.point(c, e, point, t),
             Said::Call(work) => self.call(c, e, t, work),
             Said::Return(work) => self.ret(c, e, t, work),
-            Said::Lost | Said::Name(_) | Said::Other(_) => {}
+            Said::Lost | Said::Fact(_) | Said::Other(_) => {}
         }
     }
 
@@ -383,15 +384,13 @@ impl Builder {
         (Spans { meta: self.meta, names: self.names.into_texts(), spans: self.out }, self.tally)
     }
 
-    /// Takes a name line.
-    fn name(&mut self, kind: u32, e: &Event) {
-        let text = self.names.text(e.name);
-        self.abi.learn(kind, e.arg, text);
-        match kind {
-            number::PID_NAME => self.rename(e),
-            number::OPEN_CALL => self.open_call(e),
-            number::KERNEL_THREAD => {
-                let side = if text == "kernel" { Side::Kernel } else { Side::Program };
+    /// Takes a fact.
+    fn fact(&mut self, fact: Fact, e: &Event) {
+        match fact {
+            Fact::Name(kind) => self.name(kind, e),
+            Fact::OpenCall(call) => self.open_call(e, call),
+            Fact::Kernel(is_kernel) => {
+                let side = if is_kernel { Side::Kernel } else { Side::Program };
                 let pid = Pid::new(e.arg);
                 if let Some(recording) = self.machines.get_mut(pid.machine() as usize) {
                     recording.kernel_told = true;
@@ -399,28 +398,37 @@ impl Builder {
                 let thread = self.threads.find(pid, &mut self.names);
                 self.set_side(thread, side);
             }
-            number::CPU if self.names.text(e.name) == number::CPU_OFFLINE => {
+            Fact::Offline => {
                 self.offline.insert(CpuId::new(e.arg));
             }
-            number::CPU if e.arg < CPUS_MAX && text == number::CPU_TICKLESS => {
+            Fact::Tickless if e.arg < CPUS_MAX => {
                 let c = self.known_cpu(CpuId::new(e.arg));
                 self.cpus[c].ticks.tickless = true;
             }
-            number::GROUP => {
+            Fact::Tickless => {}
+            Fact::Group(group) => {
                 let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
-                self.threads.list[thread].group = self.names.text(e.name).parse().unwrap_or_default();
+                self.threads.list[thread].group = group;
             }
-            number::PROCESS => {
-                let process = text.parse().ok().filter(|&process| process != e.arg);
-                match process {
-                    Some(process) => self.meta.processes.insert(e.arg, process),
-                    None => self.meta.processes.remove(&e.arg),
-                };
+            Fact::Process(process) if process.number() != e.arg => {
+                self.meta.processes.insert(e.arg, process.number());
             }
-            number::MEMBER_OF => {
+            Fact::Process(_) => {
+                self.meta.processes.remove(&e.arg);
+            }
+            Fact::Member(group) => {
                 let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
-                self.threads.list[thread].cgroup = self.names.text(e.name).parse().unwrap_or_default();
+                self.threads.list[thread].cgroup = group;
             }
+        }
+    }
+
+    /// Takes the name of something.
+    fn name(&mut self, kind: u32, e: &Event) {
+        let text = self.names.text(e.name);
+        self.abi.learn(kind, e.arg, text);
+        match kind {
+            number::PID_NAME => self.rename(e),
             number::CGROUP_PATH => drop(self.cgroups.insert(e.arg, text.to_string())),
             number::CGROUP => drop(self.meta.cgroups.insert(e.arg, text.to_string())),
             number::KERNEL_NAME => {

@@ -10,7 +10,7 @@ use super::stack::Frame;
 use super::thread::{Life, Past, Place, Side, Thread};
 use super::what::Activity;
 use super::NONE;
-use crate::event::number::{self, Level};
+use crate::event::number::Level;
 use crate::event::what::What;
 use crate::event::work::Work;
 use crate::event::Event;
@@ -272,15 +272,9 @@ impl Builder {
         }
     }
 
-    /// A name line says that a thread is inside a system call whose start was not seen.
-    pub(super) fn open_call(&mut self, e: &Event) {
-        let text = self.names.text(e.name);
-        let Some((nr, name)) = text.split_once('/') else { return };
-        let call = nr.parse().ok().and_then(|nr| number::SYSCALL.checked_add(nr)).and_then(Work::of);
-        let is_known = |call: &Work| matches!(call, Work::Syscall(_) | Work::Syscall32(_) | Work::ExitWork);
-        let Some(call) = call.filter(is_known) else { return };
-        let name = name.to_string();
-        let frame = Frame::call(call, NONE, self.names.id(&name));
+    /// A thread is inside of a system call whose start was not seen.
+    pub(super) fn open_call(&mut self, e: &Event, call: Work) {
+        let frame = Frame::call(call, NONE, e.name);
         let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
         self.set_side(thread, Side::Program);
         let bottom = self.bottom(thread);

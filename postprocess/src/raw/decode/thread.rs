@@ -6,8 +6,10 @@ use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::capability::Capability;
 
 use super::{until_nul, Call, Decoder, Item, ThreadWords, EXECS, EXITS};
-use crate::event::names::{clean, Names};
+use crate::event::fact::Fact;
+use crate::event::names::{clean, NameId, Names};
 use crate::event::number;
+use crate::event::work::Work;
 use crate::id::Pid;
 use crate::time::Time;
 
@@ -16,7 +18,7 @@ impl Decoder<'_> {
         let pid = Pid::new(pid);
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
-        self.process(task, ts, Pid::new(tgid), names);
+        self.process(task, ts, Pid::new(tgid));
         let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
         // A thread that is not the first of its program loads another: then it is the first, under that one's number.
         let becomes = task != self.cpus[cpu].task && !self.runs_next(cpu, pid);
@@ -25,7 +27,7 @@ impl Decoder<'_> {
             self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
             self.switch(cpu, ts, pid, Time::UNIT, names);
         }
-        self.group(task, ts, state, names);
+        self.group(task, ts, state);
         self.inside(cpu, task, ts, state, names);
     }
 
@@ -40,34 +42,29 @@ impl Decoder<'_> {
     }
 
     /// Passes on that a thread is one of the kernel, or that the next with its number is none.
-    fn of_kernel(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
+    fn of_kernel(&mut self, task: usize, ts: Time, state: TaskState) {
         if self.tasks.set_kernel(task, state.is_kernel()) {
-            let name = names.id(if state.is_kernel() { "kernel" } else { "program" });
-            let arg = self.tasks.get(task).pid.number();
-            self.tell(ts, number::KERNEL_THREAD, arg, name);
+            self.tell_of(task, ts, Fact::Kernel(state.is_kernel()), NameId::EMPTY);
         }
     }
 
     /// Takes which control group a thread is in.
-    fn group(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
+    fn group(&mut self, task: usize, ts: Time, state: TaskState) {
         if self.tasks.set_group(task, state.group()) {
-            let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&state.group().to_string()));
-            self.tell(ts, number::GROUP, arg, name);
+            self.tell_of(task, ts, Fact::Group(state.group().into()), NameId::EMPTY);
         }
     }
 
     /// Takes which process a thread belongs to.
-    fn process(&mut self, task: usize, ts: Time, process: Pid, names: &mut Names) {
+    fn process(&mut self, task: usize, ts: Time, process: Pid) {
         if self.tasks.set_process(task, process) {
-            let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&process.to_string()));
-            self.tell(ts, number::PROCESS, arg, name);
+            self.tell_of(task, ts, Fact::Process(process), NameId::EMPTY);
         }
     }
 
     fn rename(&mut self, task: usize, ts: Time, comm: &[u8], names: &mut Names) {
         if self.tasks.rename(task, &clean(until_nul(comm)), names) {
-            let (arg, name) = (self.tasks.get(task).pid.number(), self.tasks.get(task).comm);
-            self.tell(ts, number::PID_NAME, arg, name);
+            self.tell_of(task, ts, Fact::Name(number::PID_NAME), self.tasks.get(task).comm);
         }
     }
 
@@ -77,7 +74,7 @@ impl Decoder<'_> {
     /// thread's own entries know better. But if they left it in another call, it has made calls on a CPU that recorded
     /// none of them; and of a thread that was exiting the record speaks of another with the same pid.
     fn inside(&mut self, cpu: usize, task: usize, ts: Time, state: TaskState, names: &mut Names) {
-        self.of_kernel(task, ts, state, names);
+        self.of_kernel(task, ts, state);
         let known = match self.known_call(task) {
             Call::In(nr) if EXITS.contains(&nr) => Call::Unknown,
             Call::In(nr) if state.open_call().is_some_and(|told| told != nr) => Call::Unknown,
@@ -90,10 +87,15 @@ impl Decoder<'_> {
     }
 
     fn tell_call(&mut self, task: usize, ts: Time, nr: u16, names: &mut Names) {
-        let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
-        let name = names.id(&format!("{nr}/{}", names.text(called)));
+        let event = number::SYSCALL + u32::from(nr);
+        let Some(call) = Work::of(event) else { return };
+        let name = self.event_names.event(event, names);
+        self.tell_of(task, ts, Fact::OpenCall(call), name);
+    }
+
+    fn tell_of(&mut self, task: usize, ts: Time, fact: Fact, name: NameId) {
         let arg = self.tasks.get(task).pid.number();
-        self.tell(ts, number::OPEN_CALL, arg, name);
+        self.tell(ts, fact, arg, name);
     }
 
     pub(super) fn open_call(&self, cpu: usize) -> Option<u16> {
@@ -111,8 +113,8 @@ impl Decoder<'_> {
         let (ts, pid) = (self.clock.units(at), Pid::new(pid));
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
-        self.process(task, ts, Pid::new(tgid), names);
-        self.group(task, ts, state, names);
+        self.process(task, ts, Pid::new(tgid));
+        self.group(task, ts, state);
         let adrift = std::mem::take(&mut self.cpus[cpu].adrift);
         self.cpus[cpu].begun = true;
         // An NMI that comes before the switch is done finds the thread that is about to be left.

@@ -21,6 +21,7 @@ use kutrace_format::abi::event::NAME_LENGTH;
 use kutrace_format::abi::user::WORDS;
 
 use super::Record;
+use crate::event::fact::Fact;
 use crate::event::number;
 use crate::id::CpuId;
 
@@ -146,6 +147,15 @@ impl<'a> Block<'a> {
 impl<'a> Entry<'a> {
     /// The name record that it is; `None` for any other entry, and for one without text.
     pub fn name(&self) -> Option<Record<'a>> {
+        self.record().filter(|(kind, ..)| Fact::is_name(*kind))
+    }
+
+    /// Whether it looks like one, of a kind that is no name.
+    pub fn is_strange(&self) -> bool {
+        self.record().is_some_and(|(kind, ..)| !Fact::is_name(kind))
+    }
+
+    fn record(&self) -> Option<Record<'a>> {
         let text = text(self.payload);
         let is_name = (NAMES..=NAMES_LAST).contains(&self.event) && !matches!(self.event, PC_OLD | TIMEPAIR);
         (is_name && !text.is_empty()).then_some((self.event & !NAME_LENGTH, self.arg, text))

@@ -10,6 +10,7 @@ use kutrace_format::abi::event::Rpc;
 
 use super::stream::{Item, Stream, Timed};
 use super::{named, Record};
+use crate::event::fact::Fact;
 use crate::event::names::{NameId, Names};
 use crate::event::point::Point;
 use crate::event::what::What;
@@ -197,7 +198,7 @@ impl<'a> Decoder<'a> {
             self.ready.push_back(Event {
                 ts,
                 dur: Time::UNIT,
-                what: What::Name(number::PID_NAME),
+                what: What::Fact(Fact::Name(number::PID_NAME)),
                 arg: pid.number(),
                 name,
                 ..Event::default()

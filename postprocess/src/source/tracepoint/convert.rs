@@ -17,6 +17,7 @@ use kutrace_format::file::Name;
 use kutrace_format::x86::trap;
 
 use super::line::{field, lost, seconds, thread, Line};
+use crate::event::fact::Fact;
 use crate::event::names::{clean, clean_sentence, NameId, Names};
 use crate::event::what::What;
 use crate::event::{date, number, Event, Meta, CPUS_MAX};
@@ -296,15 +297,8 @@ impl Converter {
         }
         if let Some(process) = line.process.map(Pid::new) {
             if self.tasks.set_process(task, process) {
-                let (event, name) = (number::PROCESS, names.id(&process.to_string()));
-                self.events.push(Event {
-                    ts,
-                    dur: Time::UNIT,
-                    what: What::of(event),
-                    arg: pid.number(),
-                    name,
-                    ..Event::default()
-                });
+                let (what, arg) = (What::Fact(Fact::Process(process)), pid.number());
+                self.events.push(Event { ts, dur: Time::UNIT, what, arg, ..Event::default() });
             }
         }
     }

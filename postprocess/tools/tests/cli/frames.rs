@@ -10,7 +10,7 @@ fn frames_go_wherever_text_goes() {
     let raw = busy(2, 500, 4).bytes();
     let (text, events) = (run(RAWTOEVENT, &[], &raw), run(RAWTOEVENT, &["--binary"], &raw));
     assert_eq!((code(&events), stderr(&events)), (0, stderr(&text)));
-    assert!(events.stdout.starts_with(b"KUevent2") && 2 * events.stdout.len() < text.stdout.len());
+    assert!(events.stdout.starts_with(b"KUevent3") && 2 * events.stdout.len() < text.stdout.len());
     let json = run(EVENTTOSPAN, &[], &text.stdout).stdout;
     assert!(run(EVENTTOSPAN, &[], &events.stdout).stdout == json);
     let spans = run(EVENTTOSPAN, &["--binary"], &events.stdout).stdout;
