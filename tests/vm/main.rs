@@ -6,51 +6,51 @@
     allow(dead_code, unused_imports, reason = "tests of the night have parts that no other has")
 )]
 
-mod guest;
-mod turns;
-mod trace;
-mod blocks;
-mod audit;
+mod guest; // a script in a guest, and what it left
+mod turns; // which guests run at a time
+mod trace; // a trace through every stage
+mod blocks; // a raw file's blocks, each by itself
+mod audit; // a recording against what the kernel counted meanwhile
 
-mod control;
-mod counters;
-mod demo;
-mod exact;
-mod full;
-mod lifetime;
-mod faults;
-mod early;
-mod ending;
-mod denied;
-mod held;
-mod nmi;
-mod nonsense;
-mod flows;
-mod proof;
-mod hooks;
-mod user;
-mod marks;
-mod programs;
-mod containers;
-mod tickless;
-mod conserve;
-mod wrap;
-mod snapshot;
-mod stream;
-mod watch;
+mod control; // every command of kutrace_control
+mod counters; // instructions and cache misses, in codes
+mod demo; // the demo's trace
+mod exact; // counts of calls and switches
+mod full; // memory that is too small
+mod lifetime; // insmod, rmmod, go, stop under load
+mod faults; // exceptions, 32-bit calls
+mod early; // tracing from the boot on
+mod ending; // threads that end while they are renamed
+mod denied; // calls that a filter or a tracer denies
+mod held; // quotas, freezers, stops, memory, disks
+mod nmi; // NMIs
+mod nonsense; // input that makes no sense
+mod flows; // packets of chosen ports
+mod proof; // nothing is missing: our counts are the kernel's
+mod hooks; // one test for each hook that no other test needs
+mod user; // system call 1023
+mod marks; // the library in every language
+mod programs; // memory that programs record into
+mod containers; // programs in containers and under filters
+mod tickless; // gaps of seconds
+mod conserve; // recorded, lost and overwritten add up to all
+mod wrap; // the flight recorder, many laps
+mod snapshot; // snapshots of a flight recorder
+mod stream; // traces written while they are recorded
+mod watch; // recordings of slow moments
 #[cfg(feature = "night")]
-mod always;
-mod top;
-mod recover;
-mod reboot;
-mod waits;
-mod hotplug;
-mod lifecycle;
-mod truth;
-mod machines;
-mod tracepoints;
-mod guests;
-mod stock;
-mod harm;
+mod always; // all that runs for months
+mod top; // the live screen
+mod recover; // traces of kernels that crashed
+mod reboot; // traces that outlive a reboot
+mod waits; // a hundred ways to wait
+mod hotplug; // CPUs that come and go
+mod lifecycle; // events that end or spoil a trace
+mod truth; // a guest's counter that is known at every moment
+mod machines; // several machines in one trace
+mod tracepoints; // the kernel's tracepoints and programs' probes, by name
+mod guests; // guests of the guest
+mod stock; // Debian's kernel as it is
+mod harm; // nobody is harmed by a trace
 #[cfg(feature = "night")]
-mod sources;
+mod sources; // hooks and tracepoints tell the same
