@@ -18,7 +18,7 @@ use kutrace_format::abi::event::TaskState;
 use crate::device::Recorder;
 use crate::pool::{self, Id};
 
-/// Looks between two at all blocks at least.
+/// Looks between two at all blocks at least, for a block that was not found by one.
 const SCAN: u32 = 10;
 
 /// A part of a block, as it was read.
@@ -60,6 +60,8 @@ struct Place {
     read: usize,
     /// Whether blocks were passed over before it.
     gap: bool,
+    /// Whether the block after it was looked for among all.
+    searched: bool,
 }
 
 /// Follows the blocks of a pool.
@@ -70,8 +72,10 @@ pub struct Follow {
     found: BTreeMap<(u32, u64), (Id, usize)>,
     /// Blocks taken from the pool at the last two looks.
     taken: [u32; 2],
-    /// Whether a CPU's next block is where nobody expects it, so that all are to be looked at.
+    /// Whether a CPU's next block is where nobody expects it, so that all are to be looked at; and whether they were, for
+    /// that.
     lost_track: bool,
+    searching: bool,
     /// Whether the last look was at all.
     scanned: bool,
     /// Looks since there was one at all; none at first.
@@ -102,9 +106,19 @@ impl Follow {
 
     fn read_new(&mut self, end: u64, info: &Info, pool: &[AtomicU32], mut each: impl FnMut(Piece) -> usize) {
         self.find(end, info, pool);
+        self.read_all(pool, &mut each);
+        // What is told to be all has to be: a block that a CPU had kept aside may be begun by now.
+        if std::mem::take(&mut self.searching) && !self.scanned {
+            self.look_at(0..pool.len() / WORDS, pool);
+            (self.scanned, self.since_scan) = (true, Some(0));
+            self.read_all(pool, &mut each);
+        }
+    }
+
+    fn read_all(&mut self, pool: &[AtomicU32], each: &mut impl FnMut(Piece) -> usize) {
         let cpus: Vec<u32> = self.found.keys().map(|(cpu, _)| *cpu).chain(self.places.keys().copied()).collect();
         for cpu in BTreeSet::from_iter(cpus) {
-            while self.read(cpu, pool, &mut each) {}
+            while self.read(cpu, pool, each) {}
         }
     }
 
@@ -124,12 +138,7 @@ impl Follow {
         let is_due = self.since_scan.is_none_or(|looks| looks + 1 >= SCAN);
         let all = self.lost_track && is_due || first || new >= blocks || info.blocks_taken == u32::MAX;
         let (from, count) = if all { (0, blocks) } else { (since as usize % blocks, new) };
-        for index in (from..from + count).map(|at| at % blocks) {
-            let Some(id) = pool::id(block(pool, index)) else { continue };
-            if self.places.get(&id.cpu).is_none_or(|place| place.id.sequence < id.sequence) {
-                self.found.insert((id.cpu, id.sequence), (id, index));
-            }
-        }
+        self.look_at((from..from + count).map(|at| at % blocks), pool);
         if first {
             // What is in the pool already is history, but for the block that each CPU was in at `end`. Another may have
             // begun since.
@@ -139,6 +148,23 @@ impl Follow {
         }
         self.since_scan = Some(if all { 0 } else { self.since_scan.unwrap_or_default().saturating_add(1) });
         (self.scanned, self.lost_track) = (all, false);
+    }
+
+    /// Takes note of those of these blocks that are newer than what is being read of their CPUs.
+    fn look_at(&mut self, places: impl Iterator<Item = usize>, pool: &[AtomicU32]) {
+        for index in places {
+            let Some(id) = pool::id(block(pool, index)) else { continue };
+            if self.places.get(&id.cpu).is_none_or(|place| place.id.sequence < id.sequence) {
+                self.found.insert((id.cpu, id.sequence), (id, index));
+            }
+        }
+    }
+
+    /// Takes note that a CPU's next block was not found.
+    fn lose_track(&mut self, cpu: u32, place: Place) {
+        self.lost_track = true;
+        self.searching |= !place.searched;
+        self.places.insert(cpu, Place { searched: true, ..place });
     }
 
     /// Reads what is new in the CPU's block, and goes on to its next if it has ended; whether there may be more.
@@ -176,8 +202,7 @@ impl Follow {
                     true
                 }
                 None => {
-                    self.lost_track = true;
-                    self.places.insert(cpu, Place { gap: true, ..place });
+                    self.lose_track(cpu, Place { gap: true, ..place });
                     false
                 }
             };
@@ -197,8 +222,7 @@ impl Follow {
                 true
             }
             None => {
-                self.lost_track = true;
-                self.places.insert(cpu, place);
+                self.lose_track(cpu, place);
                 false
             }
         }
@@ -216,7 +240,7 @@ impl Follow {
         self.found.retain(|(other, sequence), _| *other != cpu || *sequence > id.sequence);
         let gap = after.is_some() && id.sequence > from;
         self.missed += after.map_or(0, |_| id.sequence - from);
-        Some(Place { id, index, read: 0, gap })
+        Some(Place { id, index, read: 0, gap, searched: false })
     }
 }
 
@@ -235,6 +259,7 @@ mod tests {
     struct Machine {
         pool: Vec<AtomicU32>,
         taken: u32,
+        begun: u64,
         /// Of the block that is being filled: its place, and how many bytes are.
         at: usize,
         filled: usize,
@@ -248,7 +273,7 @@ mod tests {
         fn new() -> Machine {
             let pool = (0..BLOCKS * WORDS).map(|_| AtomicU32::new(0)).collect();
             let (follow, read) = (Follow::default(), Vec::new());
-            let mut machine = Machine { pool, taken: 0, at: 0, filled: 0, word: 0, follow, read, gaps: 0 };
+            let mut machine = Machine { pool, taken: 0, begun: 0, at: 0, filled: 0, word: 0, follow, read, gaps: 0 };
             machine.take();
             machine
         }
@@ -260,9 +285,19 @@ mod tests {
         }
 
         fn take(&mut self) {
-            self.at = self.taken as usize % BLOCKS;
+            let at = self.keep_aside();
+            self.begin(at);
+        }
+
+        fn keep_aside(&mut self) -> usize {
             self.taken += 1;
-            let fresh = full(0, u64::from(self.taken) - 1, u64::from(self.word), 0);
+            (self.taken as usize - 1) % BLOCKS
+        }
+
+        fn begin(&mut self, at: usize) {
+            self.at = at;
+            self.begun += 1;
+            let fresh = full(0, self.begun - 1, u64::from(self.word), 0);
             let words = block(&self.pool, self.at);
             words.iter().zip(&fresh).for_each(|(word, new)| word.store(new.load(Ordering::Relaxed), Ordering::Relaxed));
             words[offset_of!(Header, flags) / 4].store(0, Ordering::Relaxed);
@@ -322,6 +357,24 @@ mod tests {
         machine.record(WORDS);
         machine.read_after(10);
         assert!(machine.read.iter().copied().eq(0..machine.word - 1));
+    }
+
+    #[test]
+    fn a_block_that_was_kept_aside_is_read_at_the_look_after_it_is_begun() {
+        let mut machine = Machine::new();
+        machine.record(10);
+        machine.look();
+        let aside = machine.keep_aside();
+        for _ in 0..3 {
+            machine.record(10);
+            machine.look();
+        }
+        machine.put(offset_of!(Header, content_bits), machine.filled as u64 * 8);
+        machine.begin(aside);
+        machine.record(10);
+        machine.look();
+        assert!(machine.read.iter().copied().eq(0..machine.word - 1), "{} of {}", machine.read.len(), machine.word);
+        assert_eq!((machine.gaps, machine.follow.missed), (0, 0));
     }
 
     #[test]
