@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use kutrace_cli::say;
 use kutrace_cli::signal::SignalGuard;
+use postprocess::readable::count;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{setpriority_process, Pid};
 
@@ -81,11 +82,15 @@ impl Explain {
     /// Waits for what there is, unless a second signal comes.
     pub fn finish(&mut self, guard: &SignalGuard, kept: &Kept) {
         let moment = Timespec::try_from(Duration::from_millis(50)).unwrap_or_default();
+        // The first signal may be noted a moment after it was seen.
+        guard.take();
         self.turn(kept);
         while let Some((_, child)) = &mut self.running {
             if poll(&mut [PollFd::new(guard, PollFlags::IN)], Some(&moment)).is_ok_and(|ready| ready > 0) {
                 let _ = child.kill();
                 let _ = child.wait();
+                let left = count(1 + self.waiting.len() as u64, "page or explanation is", "pages and explanations are");
+                say(format_args!("another signal came: {left} not made"));
                 return;
             }
             self.turn(kept);

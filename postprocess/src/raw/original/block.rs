@@ -150,7 +150,7 @@ impl<'a> Entry<'a> {
         self.record().filter(|(kind, ..)| Fact::is_name(*kind))
     }
 
-    /// Whether it looks like one, of a kind that is no name.
+    /// Whether it looks like one, of a kind that names nothing.
     pub fn is_strange(&self) -> bool {
         self.record().is_some_and(|(kind, ..)| !Fact::is_name(kind))
     }
