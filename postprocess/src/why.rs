@@ -5,7 +5,7 @@
 //! what clients and servers send to each other in which [`calls`]; [`rows`] are the spans, [`lookup`] finds them
 //! by time, [`timeline`] is what each thread and each CPU did, [`again`] which of its waits are one, [`meter`] how fast work was done, [`rules`] by which numbers it goes, [`waker`] who ended waits, [`path`] divides a thread's time into
 //! causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request, [`compare`] sets slow requests against normal ones,
-//! [`detail`] looks once more at what is shown. [`change`] says whether one trace is slower than another, [`mod@diff`]
+//! [`detail`] looks once more at what is shown, [`event`] says which slow requests are one, [`verdict`] puts it all into one sentence. [`change`] says whether one trace is slower than another, [`mod@diff`]
 //! through what. [`carry`] has it all for a page. [`mod@check`] says what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
@@ -29,8 +29,10 @@ pub mod waker;
 pub mod path;
 pub mod sweep;
 pub mod compare;
+pub mod event;
 pub mod example;
 pub mod detail;
+mod verdict;
 pub mod change;
 pub mod diff;
 pub mod check;
@@ -76,6 +78,8 @@ impl Default for Question {
 pub struct Why {
     /// What was taken for a request, as a sentence.
     pub asked: String,
+    /// The answer in one sentence: how much longer slow ones take, and the causes that make most of that.
+    pub verdict: String,
     /// How many there are.
     pub count: usize,
     /// How many more had begun and not ended when the trace did.
@@ -113,7 +117,7 @@ pub struct Durations {
     pub longest: Time,
 }
 
-/// A step of the histogram; each is twice the one before.
+/// A step of the histogram; each is twice the one before, and none between the first and the last is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The least duration.
@@ -155,6 +159,7 @@ fn of_requests(timeline: &Timeline, requests: &[Request], question: &Question) -
     let duration =
         |part: usize| requests[by_duration[(requests.len() * part).div_ceil(1000).max(1) - 1] as usize].dur();
     Why {
+        verdict: verdict::sentence(&parts, compared.as_ref()),
         count: requests.len(),
         durations: Durations {
             median: duration(500),
@@ -179,7 +184,11 @@ fn histogram(durations: impl Iterator<Item = Time>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for dur in durations {
         let least = Time(1 << dur.0.max(1).ilog2());
-        match steps.last_mut().filter(|step| step.least == least) {
+        while steps.last().is_some_and(|step| step.least < least) {
+            let next = steps.last().map_or(least, |step| step.least * 2);
+            steps.push(Step { least: next, count: 0 });
+        }
+        match steps.last_mut() {
             Some(step) => step.count += 1,
             None => steps.push(Step { least, count: 1 }),
         }

@@ -27,13 +27,16 @@ async function assertNarrow(page) {
 }
 
 export const requests = {
-  async requests(page, { asked, count, compared, durations }) {
+  async requests(page, { asked, verdict, count, compared, durations }) {
     assert.ok(await page.locator("#requests").isVisible());
     assert.equal(await ask(page, () => __ku.app.asked.requests), null, "read before anybody asked");
     await press(page, "q");
     await page.waitForSelector("#compared");
     const said = await panel(page);
     for (const text of [asked, `${count} requests: median `]) assert.ok(said.includes(text), said);
+    // The page says times with more digits.
+    const withoutTime = (text) => text.replace(/take[s]? [0-9.]+ \S+ more/, "take more");
+    assert.equal(withoutTime(await page.locator("#details .verdict").textContent()), withoutTime(verdict));
     const { slow, normal, causes } = compared;
     assert.match(await page.locator("#compared").textContent(), new RegExp(`^The slowest ${slow.count} without the time in which CPUs stood still, .* against ${normal.count} normal ones, `));
     const expected = causes.map(({ cause, share, in_slow, in_normal }) => [

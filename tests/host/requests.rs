@@ -15,6 +15,7 @@ use postprocess::why::carry::carried;
 use postprocess::why::cause::Kind;
 use postprocess::why::compare::{Apart, Compared, Excess};
 use postprocess::why::{explain, Question, Timeline, Why};
+use regex::Regex;
 use serde_json::{json, Value};
 
 use crate::why::{at_frequency, counted, made, sample, spans, taking_turns};
@@ -49,6 +50,12 @@ fn is_of_spans(note: &str) -> bool {
     ["there ran ", "asleep in ", "while another CPU was idle "].iter().any(|own| note.starts_with(own))
 }
 
+/// A sentence without its first duration, which the page gives with more digits.
+fn without_time(verdict: &str) -> String {
+    let time = Regex::new("[0-9.]+ (ns|us|µs|ms|s) more").unwrap();
+    time.replace(verdict, "more").into_owned()
+}
+
 /// The same, as the terminal says it.
 fn said_by_terminal(why: &Why) -> Value {
     let notes = |detail: &[String]| -> Vec<String> {
@@ -67,7 +74,7 @@ fn said_by_terminal(why: &Why) -> Value {
     });
     let parts: Vec<Value> = why.causes.iter().map(|p| json!([p.cause, p.time, p.share, p.requests])).collect();
     json!({
-        "asked": why.asked, "count": why.count, "unfinished": why.unfinished, "total": why.total, "amiss": 0, "leftOut": why.left_out, "parts": parts,
+        "asked": why.asked, "verdict": without_time(&why.verdict), "count": why.count, "unfinished": why.unfinished, "total": why.total, "amiss": 0, "leftOut": why.left_out, "parts": parts,
         "still": still,
         "compared": compared.map(|compared| json!({
             "slow": compared.slow, "normal": compared.normal, "excess": compared.excess, "leftOut": compared.left_out,
@@ -85,7 +92,7 @@ fn in_form(page: &Value) -> Value {
     let compared = &page["compared"];
     let excess = ["words", "time", "share", "inSome", "inOthers", "notes"];
     json!({
-        "asked": page["asked"], "count": page["count"], "unfinished": page["unfinished"], "total": page["total"], "amiss": page["amiss"],
+        "asked": page["asked"], "verdict": without_time(page["verdict"].as_str().unwrap()), "count": page["count"], "unfinished": page["unfinished"], "total": page["total"], "amiss": page["amiss"],
         "leftOut": page["parts"]["leftOut"],
         "parts": list(&page["parts"]["causes"], &["words", "time", "share", "inSome"]),
         "still": page["still"],

@@ -8,11 +8,15 @@ use crate::time::Time;
 use crate::why::change::{Change, Verdict};
 use crate::why::compare::{are_few, excess_min, Apart, Compared, Excess};
 use crate::why::diff::{Diff, More, Through};
+use crate::why::event::Event;
 use crate::why::example::Example;
+use crate::why::rules::BEYOND;
 use crate::why::{Durations, Why};
 
 /// The widest bar of the histogram.
 const BAR: usize = 50;
+/// Events that are shown.
+const EVENTS: usize = 5;
 /// Columns before a cause.
 const BEFORE: usize = 49;
 
@@ -26,11 +30,24 @@ impl Why {
     }
 
     fn write(&self, out: &mut String) -> Result {
-        let Durations { median, p90, p99, p999, longest } = self.durations;
-        let [median, p90, p99, p999, longest] = [median, p90, p99, p999, longest].map(time);
         writeln!(out, "{}", self.asked)?;
-        let requests = count(self.count as u64, "request", "requests");
-        writeln!(out, "{requests}: median {median}, 90 % {p90}, 99 % {p99}, 99.9 % {p999}, longest {longest}")?;
+        writeln!(out, "{}", self.verdict)?;
+        let Durations { median, p90, p99, p999, longest } = self.durations;
+        let of = |(part, name, percentile): (usize, &str, Time)| {
+            (self.count / part >= BEYOND).then(|| format!("{name} {}, ", time(percentile)))
+        };
+        let percentiles = [(10, "90 %", p90), (100, "99 %", p99), (1000, "99.9 %", p999)].into_iter().filter_map(of);
+        let between: String = percentiles.collect();
+        let (requests, longest) = (count(self.count as u64, "request", "requests"), time(longest));
+        match self.count {
+            1 => writeln!(out, "{requests}: {longest}")?,
+            _ => writeln!(out, "{requests}: median {}, {between}longest {longest}", time(median))?,
+        }
+        if let Some((compared, first)) = self.compared.as_ref().and_then(|c| Some((c, c.events.first()?))) {
+            let events = count(compared.event_count as u64, "event", "events");
+            let (dur, at) = (time(first.dur), seconds(first.start - self.base));
+            writeln!(out, "{events}; the longest: {dur} at {at} s, {}", of_event(first))?;
+        }
         match self.unfinished {
             0 => {}
             open => writeln!(out, "{open} had begun and not ended")?,
@@ -39,7 +56,7 @@ impl Why {
         let most = self.histogram.iter().map(|step| step.count).max().unwrap_or(1);
         for step in &self.histogram {
             let bar = "#".repeat((step.count * BAR).div_ceil(most));
-            writeln!(out, "{:>10} {:>8}  {bar}", time(step.least), step.count)?;
+            writeln!(out, "{}", format!("{:>10} {:>8}  {bar}", time(step.least), step.count).trim_end())?;
         }
         writeln!(out)?;
         match &self.compared {
@@ -60,7 +77,7 @@ impl Why {
     }
 
     fn against(&self, out: &mut String, compared: &Compared) -> Result {
-        let Compared { slow, slow_asked, normal, excess, causes, left_out, unexplained, apart } = compared;
+        let Compared { slow, slow_asked, normal, excess, causes, left_out, unexplained, apart, .. } = compared;
         let means = [slow.mean, normal.mean, *excess].map(|mean| time(Time(mean as i64)));
         let ([slow_mean, normal_mean, more], usual) = (means, normal.mean);
         let (slow, normal) = (slow.count, normal.count);
@@ -102,13 +119,31 @@ impl Why {
         if *left_out > 0 {
             writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
         }
-        writeln!(out, "{:>14}{:>9}{:26}all else, together", "", format!("{:.0} %", unexplained * 100.0), "")?;
-        let after = apart.as_ref().filter(|_| compared.mostly().is_none());
-        let Some(Apart { slow, excess, cause }) = after else { return Ok(()) };
-        let more = time(Time(*excess as i64));
-        let takes = slowest(*slow, " take");
-        writeln!(out, "\nWith that time the {takes} {more} more than normal ones:\n")?;
-        self.excess(out, "", cause, *slow, normal)
+        writeln!(out, "{:>14}{:>9}{:26}all else, together", "", whole(*unexplained), "")?;
+        if let Some(Apart { slow, excess, cause }) = apart.as_ref().filter(|_| compared.mostly().is_none()) {
+            let more = time(Time(*excess as i64));
+            let takes = slowest(*slow, " take");
+            writeln!(out, "\nWith that time the {takes} {more} more than normal ones:\n")?;
+            self.excess(out, "", cause, *slow, normal)?;
+        }
+        self.events(out, compared)
+    }
+
+    /// The longest requests, of as many events.
+    fn events(&self, out: &mut String, compared: &Compared) -> Result {
+        // Where each is one request, the causes have shown them.
+        if compared.event_count < 2 || compared.event_count == compared.slow.count {
+            return Ok(());
+        }
+        writeln!(out, "\nThe longest request of each of {} events:\n", compared.event_count)?;
+        for event in compared.events.iter().take(EVENTS) {
+            request(out, event.start - self.base, event.dur, &event.thread, &event.address)?;
+            writeln!(out, "{:BEFORE$}{}", "", of_event(event))?;
+        }
+        match compared.event_count.saturating_sub(EVENTS) {
+            0 => Ok(()),
+            more => writeln!(out, "... {} more", count(more as u64, "event", "events")),
+        }
     }
 
     /// A line, or some, of a cause.
@@ -201,7 +236,7 @@ impl Diff {
         if *left_out > 0 {
             writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
         }
-        writeln!(out, "{:>14}{:>9}{:26}all else, together\n", "", format!("{:.0} %", unexplained * 100.0), "")
+        writeln!(out, "{:>14}{:>9}{:26}all else, together\n", "", whole(*unexplained), "")
     }
 }
 
@@ -221,12 +256,23 @@ fn heading(out: &mut String) -> Result {
 
 /// Requests to look at, in a trace that begins at `base`.
 fn shown(out: &mut String, examples: &[Example], base: Time) -> Result {
-    for example in examples {
-        let at = format!("{} s", seconds(example.start - base));
-        let of = format!("{at:>14} {:>10}  {}", time(example.dur), example.thread);
-        writeln!(out, "{of:<width$} {}", example.address, width = BEFORE - 1)?;
-    }
-    Ok(())
+    examples.iter().try_for_each(|its| request(out, its.start - base, its.dur, &its.thread, &its.address))
+}
+
+/// A request to look at: when it began, how long it took, its thread and the page.
+fn request(out: &mut String, at: Time, dur: Time, thread: &str, address: &str) -> Result {
+    let of = format!("{:>14} {:>10}  {thread}", format!("{} s", seconds(at)), time(dur));
+    writeln!(out, "{of:<width$} {address}", width = BEFORE - 1)
+}
+
+/// How many requests an event has, and what the longest of them spent most of its time with.
+fn of_event(event: &Event) -> String {
+    format!("{}: {} {}", count(event.requests as u64, "request", "requests"), time(event.time), event.cause)
+}
+
+/// A share in whole percents, of which 0 has no sign.
+fn whole(share: f64) -> String {
+    format!("{:.0} %", (share * 100.0).round() + 0.0)
 }
 
 /// A percentile by its name.

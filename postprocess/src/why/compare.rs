@@ -10,11 +10,13 @@ use serde::Serialize;
 
 use super::cause::{Causes, Kind, NAMELESS};
 use super::detail;
+use super::event::{Event, Events};
 use super::example::{examples, Example};
 use super::request::Request;
-use super::rules::{Pace, Rules};
+use super::rules::{Pace, Rules, BEYOND};
 use super::sweep::{sweep_together, Blamed, Sum};
 use super::timeline::Timeline;
+use super::verdict;
 use super::Question;
 use crate::event::names::NameId;
 use crate::span::wait::Reason;
@@ -130,6 +132,10 @@ pub struct Compared {
     pub excess: f64,
     /// What the slow ones have more of, most first; none if nothing stands out.
     pub causes: Vec<Excess>,
+    /// The events that the slow ones are of, those with the longest first; none if nothing stands out.
+    pub events: Vec<Event>,
+    /// How many events there are.
+    pub event_count: usize,
     /// Causes that are not shown, and the share of the excess that they and smaller ones make.
     pub left_out: usize,
     /// If all of the above is without the time in which CPUs stood still: what that makes among the slowest with it.
@@ -238,6 +244,9 @@ pub fn rules(timeline: &Timeline, count: usize) -> Rules {
         names: detail::NAMES,
         of_cpus: detail::OF_CPUS.map(word).to_vec(),
         often: OFTEN,
+        named: verdict::NAMED,
+        named_min: verdict::SHARE_MIN,
+        beyond: BEYOND,
         pace: timeline.meter.pace(),
     }
 }
@@ -332,7 +341,8 @@ pub fn compare(data: &Data, causes: &mut Causes, question: &Question, still: &[T
         return Some(whole.compared(data, causes, question));
     }
     let excess = whole.slow.mean() - whole.normal.mean();
-    let cause = whole.excesses(data, causes, vec![(cause, None, whole.more(cause))]).pop();
+    let events = whole.events(data, causes);
+    let cause = whole.excesses(data, causes, vec![(cause, None, whole.more(cause))], &events).pop();
     let apart = cause.map(|cause| Apart { slow: whole.slow.requests, excess, cause: Excess { rank: 0, ..cause } });
     Some(Compared { apart, ..rest })
 }
@@ -417,13 +427,26 @@ impl Sides {
         let mut list = ranked(slow, normal, &data.timeline.meter.pace());
         compared.left_out = list.len().saturating_sub(data.top);
         list.truncate(data.top);
-        compared.causes = self.excesses(data, causes, list);
+        let events = self.events(data, causes);
+        compared.causes = self.excesses(data, causes, list, &events);
+        (compared.events, compared.event_count) = (events.list, events.count);
         compared.unexplained = 1.0 - compared.causes.iter().map(|cause| cause.share).sum::<f64>();
         compared
     }
 
+    /// The events that the slow ones are of.
+    fn events(&self, data: &Data, causes: &mut Causes) -> Events {
+        Events::new(data, causes, self.slowest.iter().map(|(number, _)| *number))
+    }
+
     /// More of these causes.
-    fn excesses(&self, data: &Data, causes: &mut Causes, list: Vec<(u32, Option<Paces>, f64)>) -> Vec<Excess> {
+    fn excesses(
+        &self,
+        data: &Data,
+        causes: &mut Causes,
+        list: Vec<(u32, Option<Paces>, f64)>,
+        events: &Events,
+    ) -> Vec<Excess> {
         let (slow, normal) = (&self.slow, &self.normal);
         let numbers: Vec<u32> = self.slowest.iter().map(|(number, _)| *number).collect();
         let wanted: Vec<Vec<u32>> = list.iter().map(|(cause, ..)| vec![*cause]).collect();
@@ -446,7 +469,7 @@ impl Sides {
                 in_slow: its.requests,
                 in_normal: usual.requests,
                 detail: notes,
-                examples: examples(data, &self.slowest, cause),
+                examples: examples(data, &self.slowest, cause, events),
             }
         });
         excesses.collect()

@@ -17,6 +17,7 @@ use super::cause::{Causes, Kind};
 use super::change::{self, Change, Verdict};
 use super::compare::{self, Data, Side, Totals};
 use super::detail;
+use super::event::Events;
 use super::example::{examples, Example};
 use super::meter::Meter;
 use super::request::{find, Ask, Found, Request};
@@ -326,7 +327,7 @@ impl Around<'_> {
                 in_before: was.requests,
                 in_after: its.requests,
                 detail: notes,
-                examples: examples(&self.data, &sums, line),
+                examples: examples(&self.data, &sums, line, &Events::default()),
             }
         });
         let causes: Vec<More> = told.collect();

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Requests to look at: of each cause those that have most of it, with the address of the page that shows them.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::compare::Data;
+use super::event::Events;
 use super::request::Request;
 use crate::time::Time;
 
@@ -23,24 +26,30 @@ pub struct Example {
     pub address: String,
 }
 
-/// Of the requests with what each has of each cause, those with most of this one.
-pub fn examples(data: &Data, slowest: &[(u32, Vec<(u32, Time)>)], cause: u32) -> Vec<Example> {
+/// Of the requests with what each has of each cause, those with most of this one, of different events.
+pub fn examples(data: &Data, slowest: &[(u32, Vec<(u32, Time)>)], cause: u32, events: &Events) -> Vec<Example> {
     let time = |sums: &[(u32, Time)]| sums.iter().find(|(its, _)| *its == cause).map(|(_, time)| *time);
-    let of = |(number, sums): &(u32, Vec<(u32, Time)>)| Some((time(sums)?, data.requests[*number as usize]));
-    let mut those: Vec<(Time, Request)> = slowest.iter().filter_map(of).collect();
-    those.sort_by_key(|(time, request)| (std::cmp::Reverse(*time), request.start));
-    those.iter().take(SHOWN).map(|(_, request)| example(data, request)).collect()
+    let of = |(number, sums): &(u32, Vec<(u32, Time)>)| Some((time(sums)?, *number));
+    let mut those: Vec<(Time, u32)> = slowest.iter().filter_map(of).collect();
+    those.sort_by_key(|(time, number)| (std::cmp::Reverse(*time), data.requests[*number as usize].start));
+    let mut seen = BTreeSet::new();
+    let another = those.iter().filter(|(_, number)| seen.insert(events.of(*number)));
+    another.take(SHOWN).map(|(_, number)| example(data, &data.requests[*number as usize])).collect()
 }
 
-/// A request with an address that shows it with a little before and after.
 fn example(data: &Data, request: &Request) -> Example {
-    let margin = request.dur() / 20 + Time::UNIT;
-    let second = |at: Time| format!("{:.8}", at.seconds());
-    let (from, to) = (second(request.start - margin), second(request.end + margin));
     Example {
         start: request.start,
         dur: request.dur(),
         thread: data.timeline.name(request.pid),
-        address: format!("{}#t={from}..{to}&open=CPU,PID", data.page),
+        address: address(data, request),
     }
+}
+
+/// The address of the page that shows a request with a little before and after.
+pub fn address(data: &Data, request: &Request) -> String {
+    let margin = request.dur() / 20 + Time::UNIT;
+    let second = |at: Time| format!("{:.8}", at.seconds());
+    let (from, to) = (second(request.start - margin), second(request.end + margin));
+    format!("{}#t={from}..{to}&open=CPU,PID", data.page)
 }

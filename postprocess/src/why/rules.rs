@@ -3,6 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Requests beyond a percentile, at least: of fewer it says nothing but how long one of them took.
+pub const BEYOND: usize = 10;
+
 /// The numbers by which requests are compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,6 +28,12 @@ pub struct Rules {
     pub of_cpus: Vec<String>,
     /// How often a cause occurs is said if it is this many times as often, this many times more, and this often at least.
     pub often: [f64; 3],
+    /// Causes that the sentence before all tables names at most.
+    pub named: usize,
+    /// The part of the time that one of them makes at least, but for the first.
+    pub named_min: f64,
+    /// A percentile is told if so many requests are beyond it.
+    pub beyond: usize,
     /// How fast the same work was done.
     pub pace: Pace,
 }

@@ -2,7 +2,7 @@
 // What some requests have more of than others, cause by cause: as postprocess/src/why/compare.rs ranks it, over sums that
 // were computed there. A test holds both to the same numbers.
 
-import { roundedText } from "./format.js";
+import { durationText, roundedText } from "./format.js";
 /** @import {Pace, Requests, Sums} from "./requests.js" */
 
 /**
@@ -160,4 +160,23 @@ export function partsOf(requests, numbers, sums) {
     return { cause, words: requests.words(cause, thread), time, share: time / Math.max(sums.mean, 1), inSome, notes };
   });
   return { causes, leftOut: list.length - shown.length };
+}
+
+/**
+ * The answer in one sentence, as postprocess/src/why/verdict.rs has it: how much longer slow requests take, and the causes
+ * that make most of that; or where the time of all goes.
+ * @param {Requests} requests
+ * @param {ReturnType<typeof slowAgainstNormal>} sides
+ */
+export function verdictOf(requests, sides) {
+  const { named, namedMin } = requests.rules;
+  const list = (/** @type {{words: string, share: number}[]} */ causes) => causes.slice(0, named)
+    .filter(({ share }, k) => k === 0 || share >= namedMin).map(({ words, share }) => `${roundedText(share * 100, 0)} % ${words}`).join(", ");
+  const ofAll = () => `the time of all goes to: ${list(partsOf(requests, requests.byDuration, requests.all).causes)}`;
+  const take = (/** @type {number} */ slow, /** @type {number} */ excess) => `${slow === 1 ? "slow one takes" : `${slow} slow ones take`} ${durationText(Math.trunc(excess))}`;
+  if (!sides) return `Too few to compare; ${ofAll()}.`;
+  const { slow, still, compared: { causes, excess } } = sides;
+  if (still && (causes.length === 0 || still.time > causes[0].time)) return `The ${take(still.slow, still.excess)} more, most of it since CPUs stood still.`;
+  if (causes.length === 0) return `Nothing stands out; ${ofAll()}.`;
+  return `${still ? "Without the time in which CPUs stood still, the" : "The"} ${take(slow.count, excess)} more: ${list(causes)}.`;
 }

@@ -15,7 +15,7 @@ import { Durations } from "./pivot.js";
  * @typedef {{field: string, rows: number, width: number, wide: number, offset: number, bytes: number}} Stored
  * @typedef {{start: number, end: number}} Side
  * @typedef {{unit: string, scale: number, cost: number, other: number}} Pace
- * @typedef {{excessMin: number, timeMin: number, shareMin: number, worth: number, causes: number, lookedAt: number, names: number, ofCpus: string[], often: [number, number, number], pace: Pace}} Rules
+ * @typedef {{excessMin: number, timeMin: number, shareMin: number, worth: number, causes: number, lookedAt: number, names: number, ofCpus: string[], often: [number, number, number], named: number, namedMin: number, beyond: number, pace: Pace}} Rules
  * @typedef {{asked: string, unfinished: number, causes: CauseText[], threads: Record<string, string>, sides: [Side, Side] | null, apart: boolean, rules: Rules, columns: Stored[]}} Carried
  */
 

@@ -3,7 +3,7 @@
 // beside a normal one. What is told was computed when the page was made; data/excess.js adds it up.
 
 import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed } from "../data/format.js";
-import { compare, partsOf, slowAgainstNormal } from "../data/excess.js";
+import { compare, partsOf, slowAgainstNormal, verdictOf } from "../data/excess.js";
 import { threadsOf } from "../data/groups.js";
 import { readRequests } from "../data/requests.js";
 import { causeColor } from "../draw/path.js";
@@ -190,10 +190,12 @@ export function showRequests(app, panel) {
 /** @param {App} app @param {HTMLElement} panel @param {Requests} requests */
 function showAll(app, panel, requests) {
   const { asked } = app;
-  const { byDuration, byRest, durations, dur, n, sides } = requests;
+  const { byDuration, byRest, durations, dur, n, sides, rules } = requests;
   const of = (/** @type {number} */ part) => durationText(dur[byDuration[Math.max(Math.ceil((n * part) / 1000), 1) - 1]]);
   const open = requests.unfinished > 0 ? `; ${requests.unfinished} had begun and not ended` : "";
-  const said = `${countText(n, "request")}: median ${of(500)}, 90\u00a0% ${of(900)}, 99\u00a0% ${of(990)}, 99.9\u00a0% ${of(999)}, longest ${of(1000)}${open}`;
+  const percentiles = [[10, "90", 900], [100, "99", 990], [1000, "99.9", 999]].filter(([part]) => n / Number(part) >= rules.beyond)
+    .map(([, name, part]) => `${name}\u00a0% ${of(Number(part))}, `).join("");
+  const said = `${countText(n, "request")}: ${n > 1 ? `median ${of(500)}, ${percentiles}longest ` : ""}${of(1000)}${open}`;
   const numbers = asked.part ? requests.between(asked.part.from, asked.part.to)
     : sides ? byRest.subarray(sides[0].start, sides[0].end) : byDuration;
   const histogram = histogramOf(durations, (from, to) => {
@@ -206,7 +208,8 @@ function showAll(app, panel, requests) {
     asked.changed();
   })] : [];
   panel.replaceChildren(
-    closeButton(() => toggleRequests(app)), textElement("h2", "Requests"), textElement("p", requests.asked, "asked"), textElement("p", said),
+    closeButton(() => toggleRequests(app)), textElement("h2", "Requests"), textElement("p", requests.asked, "asked"),
+    ...(asked.part ? [] : [textElement("p", shownName(verdictOf(requests, asked.sidesOf(requests))), "verdict")]), textElement("p", said),
     histogram, textElement("p", asked.part ? "" : "Drag over durations to compare those requests with all others.", "hint"), ...buttons,
     // Which are the longest does not depend on what is told apart in comparing them.
     ...comparison(app, requests, numbers), ...listOf(app, requests, asked.part || asked.cause >= 0 ? numbers : byDuration),

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 
 import { piecesOf } from "../../../postprocess/viewer/data/decode.js";
-import { partsOf, slowAgainstNormal } from "../../../postprocess/viewer/data/excess.js";
+import { partsOf, slowAgainstNormal, verdictOf } from "../../../postprocess/viewer/data/excess.js";
 import { unpackPart } from "../../../postprocess/viewer/data/part.js";
 import { readRequests } from "../../../postprocess/viewer/data/requests.js";
 
@@ -26,7 +26,8 @@ async function columnOf(field) {
 const spans = { start: await columnOf("start"), cpu: await columnOf("cpu"), cpus };
 const requests = await readRequests(meta.requests, chunks, chunkBytes, spans);
 
-const { slow, normal, still, compared } = slowAgainstNormal(requests) ?? {};
+const sides = slowAgainstNormal(requests);
+const { slow, normal, still, compared } = sides ?? {};
 /** What of a request is in no part of its path, or in more than one. */
 const amiss = Array.from({ length: requests.n }, (_, r) => {
   const parts = requests.pathOf(r);
@@ -37,5 +38,5 @@ const sideOf = ({ count, mean }) => ({ count, mean });
 console.log(JSON.stringify({
   asked: requests.asked, count: requests.n, unfinished: requests.unfinished, total: requests.all.time, amiss, parts: partsOf(requests, requests.byDuration, requests.all),
   slow: slow && sideOf(slow), normal: slow && sideOf(normal),
-  compared, still,
+  compared, still, verdict: verdictOf(requests, sides),
 }));
