@@ -32,7 +32,7 @@ pub struct Rules {
     pub named: usize,
     /// The part of the time that one of them makes at least, but for the first.
     pub named_min: f64,
-    /// A percentile is told if so many requests are beyond it.
+    /// A percentile is told if this many requests are beyond it.
     pub beyond: usize,
     /// How fast the same work was done.
     pub pace: Pace,
