@@ -5,7 +5,8 @@
 use std::fs;
 
 use kutrace_format::abi::block::BYTES;
-use postprocess::event::number::{MARK_A, PROGRAM_MARK};
+use postprocess::event::number::{MARK_A, PROGRAM_MARK, SYSCALL};
+use postprocess::event::Events;
 use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 
@@ -70,6 +71,31 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     assert!(said.contains("the trace is a stream, which process ") && said.contains("hint: read or copy"), "{said}");
     let status = fs::read_to_string(run.file("status")).unwrap();
     assert!(status.contains("state:  ") && !status.contains("tracing"), "{status}");
+}
+
+/// What a writer that is killed has not written is still in the recorder, and nothing of what it has.
+#[test]
+fn a_writer_that_is_killed_leaves_what_it_has_not_written() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        kutrace_control record --stream -o $SHARE/killed.raw -- sleep 60 & victim=$!
+        await eval "kutrace_control status | grep -q 'state: *tracing'"
+        dd if=/dev/zero of=/dev/null bs=1 count=50000 2>/dev/null
+        kutrace_control mark early
+        sleep 1.5
+        dd if=/dev/zero of=/dev/null bs=1 count=5000 2>/dev/null
+        kill -9 $victim
+        wait $victim || true
+        kutrace_control stop $SHARE/rest.raw
+        "#,
+    );
+    let [killed, rest] =
+        ["killed.raw", "rest.raw"].map(|name| source::decode(&fs::read(run.file(name)).unwrap()).unwrap());
+    let is_early = |events: &Events| events.events.iter().any(|e| events.names.text(e.name) == "mark_a=early");
+    assert!(is_early(&killed) && !is_early(&rest));
+    let calls = |events: &Events| events.events.iter().filter(|e| e.event() >= SYSCALL).count();
+    assert!(calls(&killed) >= 100_000 && calls(&rest) > 0, "{} {}", calls(&killed), calls(&rest));
 }
 
 #[test]
