@@ -5,8 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use postprocess::readable::count;
-use postprocess::readable::{average, percent, time};
+use postprocess::readable::{average, count, percent, time};
 use postprocess::sink::summary::Summary;
 use postprocess::time::Time;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
