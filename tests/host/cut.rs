@@ -58,8 +58,7 @@ fn of_every_part_of_a_trace_the_spans_say_what_happened() {
         let bytes = fs::read(&path).unwrap();
         let raw = raw::parse(&bytes).unwrap();
         let entries = entries(&raw);
-        let start = raw.header.start.tsc >> raw.header.shift;
-        let moments: Vec<u64> = entries.iter().map(|(_, timed)| timed.at - start).collect();
+        let moments: Vec<u64> = entries.iter().map(|(_, timed)| timed.at).collect();
         let mut random = Random(env::var("KUTRACE_SEED").map_or(7, |seed| seed.parse().unwrap()));
         for n in first..first + cuts() {
             let cut = any(&moments, raw.header.cpus, n, &mut random);
@@ -93,13 +92,35 @@ fn a_cpu_that_begins_late_inside_of_anything_needs_no_repair() {
         let bytes = fs::read(&path).unwrap();
         let raw = raw::parse(&bytes).unwrap();
         let entries = entries(&raw);
-        let start = raw.header.start.tsc >> raw.header.shift;
-        let at = |n: usize| entries[n].1.at - start;
+        let at = |n: usize| entries[n].1.at;
         for n in (before..entries.len().saturating_sub(after)).step_by(4001 / cuts() as usize) {
             let mut cut = Part { from: at(n - before), to: at(n + after), ..Part::default() };
             cut.late.insert(entries[n].0, at(n) + 1 - cut.from);
             let (_, tally) = build(source::decode(&part(&raw, &entries, &cut).bytes()).unwrap());
             assert_eq!(tally.repairs, 0, "{}, entry {n}: {:?}", path.display(), tally.first);
         }
+    }
+}
+
+#[test]
+fn what_a_cpu_recorded_just_before_the_start_is_read_alike_by_all() {
+    for path in traces() {
+        let bytes = fs::read(&path).unwrap();
+        let raw = raw::parse(&bytes).unwrap();
+        let all = entries(&raw);
+        let mut late = part(&raw, &all, &Part { to: all[3000].1.at, ..Part::default() });
+        late.header.start.tsc += all[300].1.at << raw.header.shift;
+        let bytes = late.bytes();
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("late.raw");
+        fs::write(&file, &bytes).unwrap();
+        reader::compare(&file, &reader::lines(&bytes)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        Texts::of(&bytes).check(folder.path()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+
+        let raw = raw::parse(&bytes).unwrap();
+        let again = entries(&raw);
+        assert!(again[200].1.at == 0 && again[again.len() - 1].1.at > 0, "{}", path.display());
+        part(&raw, &again, &Part { to: again[1000].1.at, ..Part::default() });
     }
 }

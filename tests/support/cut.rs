@@ -59,13 +59,15 @@ struct Machine {
     offline: HashSet<u32>,
 }
 
-/// All entries of a trace, in order of time.
+/// All entries of a trace, in order of time, which counts from the start. A CPU that read its clock just before the
+/// start, and found that recording had begun, has its first entries there.
 pub fn entries<'a>(raw: &Raw<'a>) -> Vec<(u32, Timed<'a>)> {
     let start = raw.header.start.tsc >> raw.header.shift;
     let opening = Opening::of(raw.header.flags);
     let mut all = Vec::new();
     for (cpu, blocks) in raw.cpus() {
-        all.extend(Stream::new(cpu, blocks.to_vec(), start, opening).map(|timed| (cpu.number(), timed)));
+        let entries = Stream::new(cpu, blocks.to_vec(), start, opening);
+        all.extend(entries.map(|timed| (cpu.number(), Timed { at: timed.at.saturating_sub(start), ..timed })));
     }
     // What one CPU says at one time stays in its order.
     all.sort_by_key(|(cpu, timed)| (timed.at, *cpu));
@@ -94,13 +96,12 @@ fn recorded(
     part: &Part,
     mut told: impl FnMut(Runs, u16, Vec<u32>) -> Vec<Entry>,
 ) -> TraceBuilder {
-    let start = raw.header.start.tsc >> raw.header.shift;
     let mut machine = Machine::default();
     let mut out = TraceBuilder { names: Vec::new(), ..TraceBuilder::new(raw.header.cpus, 0) };
     let mut writers: BTreeMap<u32, Writer> = BTreeMap::new();
     let mut begun = false;
     for (cpu, Timed { at, item }) in entries {
-        let at = at - start;
+        let at = *at;
         if !begun && at >= part.from {
             begun = true;
             header(&mut out, raw, part, &machine);
@@ -150,7 +151,7 @@ fn recorded(
 pub fn beginning(bytes: &[u8], count: usize) -> Vec<u8> {
     let raw = raw::parse(bytes).expect("a raw file");
     let entries = entries(&raw);
-    let to = entries[count].1.at - (raw.header.start.tsc >> raw.header.shift);
+    let to = entries[count].1.at;
     part(&raw, &entries, &Part { to, ..Part::default() }).bytes()
 }
 

@@ -201,13 +201,12 @@ impl Shown {
 fn middle(bytes: &[u8]) -> Vec<u8> {
     let raw = raw::parse(bytes).unwrap();
     let entries = cut::entries(&raw);
-    let start = raw.header.start.tsc >> raw.header.shift;
     // Of a trace that wrapped, nobody knows what a CPU did before its first entry.
     let mut cpus = BTreeSet::new();
     let begins = entries.iter().enumerate().filter(|(_, (cpu, _))| cpus.insert(*cpu)).map(|(place, _)| place);
     let all = if raw.header.flags & FLAG_WRAPPED == 0 { 0 } else { begins.last().unwrap_or(0) };
     let first = all.max(entries.len().saturating_sub(PART) / 2);
     let last = (first + PART).min(entries.len() - 1);
-    let [from, to] = [first, last].map(|place| entries[place].1.at - start);
+    let [from, to] = [first, last].map(|place| entries[place].1.at);
     cut::part(&raw, &entries, &Part { from, to, ..Part::default() }).bytes()
 }
