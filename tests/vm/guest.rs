@@ -50,7 +50,8 @@ pub fn seed() -> u32 {
 }
 
 /// A script ends at the first command that fails, and says which. `await COMMAND` waits until a command succeeds, and ends
-/// the script if it does not in more time than any load of the host takes.
+/// the script if it does not in more time than any load of the host takes. What one process writes while another looks
+/// goes to `$OUT`, which is in the share at the end: see [`looked_at_in_share`].
 const STRICT: &str = r#"set -e
 trap 'echo "job.sh: line $LINENO: $BASH_COMMAND" >&2' ERR
 await() {
@@ -58,7 +59,17 @@ await() {
     echo "never: $*" >&2
     exit 97
 }
+OUT=/tmp/out
+mkdir $OUT
+trap 'cp -r $OUT/. $SHARE' EXIT
 "#;
+
+/// What a script waits for in a file of the share, whose name exists already. Whoever looks at such a file for the first
+/// time gives it the size that the host knows (9p, cache=mmap), and what another process has just written is lost.
+fn looked_at_in_share(script: &str) -> Option<&str> {
+    let waits = |part: &&str| ["until ", "while ", "await "].iter().any(|word| part.contains(word));
+    script.split([';', '\n']).filter(waits).find(|part| part.contains("$SHARE/") && !part.contains("-e $SHARE/"))
+}
 
 /// What a script left.
 pub struct Run {
@@ -177,6 +188,7 @@ pub fn run_with(
     beside: impl FnOnce(&Path, &AtomicBool) + Send,
 ) -> Run {
     let xtask = env::var_os("KUTRACE_XTASK").expect("KUTRACE_XTASK: run this tier by `cargo xtask test`");
+    assert_eq!(looked_at_in_share(script), None, "what is written and looked at is in $OUT");
     let share = Share::new();
     let head = format!("{STRICT}VM='{}'\nBIN='{}'\nSHARE=/mnt/share\n", folder().display(), PROGRAMS.display());
     fs::write(share.path().join("job.sh"), head + script).unwrap();

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use kutrace_format::x86::{trap, vector};
+use kutrace_format::x86::{softirq, trap, vector};
 use postprocess::event::number::{
-    IPI, IRQ, IRQ_LAST, MONITOR_STORE, MWAIT, PC_KERNEL, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
+    IPI, IRQ, IRQ_LAST, MONITOR_EXIT, MONITOR_STORE, MWAIT, PC_KERNEL, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED,
+    SOFTIRQ, SYSCALL, TRAP,
 };
 use postprocess::event::Event;
 use postprocess::id::{CpuId, Pid};
@@ -31,6 +32,8 @@ const IO_PORT: u32 = 255;
 const WATCHING: u32 = 0x21;
 /// Interrupts that one CPU sends another to wake it.
 const FROM_A_CPU: std::ops::RangeInclusive<u32> = IRQ + vector::IRQ_WORK..=IRQ + vector::RESCHEDULE;
+/// The softirq that balances the load is over.
+const BALANCED: (u32, u32) = (SOFTIRQ | RETURN_BIT, softirq::SCHED);
 /// As in hooks.c.
 const FORKS: usize = 30;
 /// Units of 10 ns in which a store that ends a sleep is recorded, by a CPU whose turn may come after the
@@ -115,17 +118,20 @@ fn forks_are_named_and_return_in_the_child(trace: &Recording) {
 
 /// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who
 /// stores records it right after that, perhaps when the CPU is idle but not yet asleep. A CPU that polls continues
-/// doing so after an interrupt that wakes nobody.
+/// doing so after an interrupt that wakes nobody; one that balanced the load last may have taken a thread itself.
 fn ends_of_sleep(trace: &Recording) -> (usize, Vec<(CpuId, i64)>) {
     let mut stores: BTreeMap<CpuId, Vec<i64>> = BTreeMap::new();
     trace.of(MONITOR_STORE).for_each(|e| stores.entry(CpuId::new(e.arg)).or_default().push(e.ts.0));
     let mut idle: BTreeMap<CpuId, i64> = BTreeMap::new();
     let mut asleep: BTreeMap<CpuId, bool> = BTreeMap::new();
+    let mut balanced: BTreeMap<CpuId, bool> = BTreeMap::new();
     let (mut sleeps, mut unexplained) = (0, Vec::new());
     let end = trace.events.events.last().map_or(0, |e| e.ts.0);
     for e in &trace.events.events {
         let polls = asleep.get(&e.cpu).is_some_and(|&polls| polls);
+        let balanced = balanced.insert(e.cpu, (e.event(), e.arg) == BALANCED).unwrap_or(false);
         match e.event() {
+            MONITOR_EXIT if balanced => drop(asleep.remove(&e.cpu)),
             MWAIT if e.arg != HLT && idle.contains_key(&e.cpu) => drop(asleep.insert(e.cpu, e.arg == POLLING)),
             SCHED => {
                 let since = idle.remove(&e.cpu);

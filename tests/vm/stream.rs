@@ -103,13 +103,13 @@ fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
     let run = guest::run(
         &["--cpus", "2"],
         r#"
-        kutrace_control record --stream -b 1M -o $SHARE/t.raw -- sleep 600 & victim=$!
+        kutrace_control record --stream -b 1M -o $OUT/t.raw -- sleep 600 & victim=$!
         await eval "kutrace_control status | grep -q 'state: *tracing'"
         kill -STOP $victim
         dd if=/dev/zero of=/dev/null bs=1 count=300000 2>/dev/null
         kill -CONT $victim
         # All of the megabyte is written, so there is room again.
-        await eval '[ $(stat -c %s $SHARE/t.raw) -gt 1000000 ]'
+        await eval '[ $(stat -c %s $OUT/t.raw) -gt 1000000 ]'
         kutrace_control mark after
         sleep 1
         kill -INT $victim

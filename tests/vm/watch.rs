@@ -37,21 +37,21 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
         kutrace_control watch --when 'call:clock_nanosleep > 500ms' --when 'mark:begin..end > 500ms' \
             --when 'span:a slow thing > 500ms' --when 'span:an upload > 500ms' \
             --when 'mark:before the nap..after the nap > 500ms' --when 'rpc:get > 500ms' --when 'run:hog > 50ms' --when keep --when signal \
-            -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
-        until grep -q watching $SHARE/told; do sleep 0.1; done
+            -o $SHARE/kept >$OUT/lines 2>$OUT/told & watch=$!
+        await grep -q watching $OUT/told
         sleep 1
         ./slow fast
-        wc -l <$SHARE/lines >$SHARE/fast
+        wc -l <$OUT/lines >$SHARE/fast
         ./slow slow
         ./keep
         PYTHONPATH=$LIBRARY/python PYTHONDONTWRITEBYTECODE=1 python3 -c 'import kutrace; assert kutrace.keep("Python")'
         sleep 1
         kill -USR1 $watch
-        until grep -q '"signal"' $SHARE/lines; do sleep 0.1; done
+        await grep -q '"signal"' $OUT/lines
         kill -INT $watch
         wait $watch || echo status=$?
         kutrace_control status >$SHARE/status
-        cat $SHARE/told"#
+        cat $OUT/told"#
     );
     let run = guest::succeed(&["--cpus", "2", "--no-load"], &script);
     assert_eq!(run.number("status"), 130, "{}", run.out);
@@ -113,17 +113,17 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
         kutrace_control gowrap
         # 4 MB of memory and some more are at most 8 MB each.
         kutrace_control watch --bare --when 'call:clock_nanosleep > 20ms' --keep 3 --budget 20M \
-            -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
-        until grep -q watching $SHARE/told; do sleep 0.1; done
+            -o $SHARE/kept >$OUT/lines 2>$OUT/told & watch=$!
+        await grep -q watching $OUT/told
         for n in 1 2 3 4 5 6 7 8; do
             sleep 0.0$n
             sleep 0.2
             du -sk --apparent-size $SHARE/kept | cut -f1
         done >$SHARE/sizes
-        await eval '[ $(wc -l <$SHARE/lines) -gt 8 ]'
+        await eval '[ $(wc -l <$OUT/lines) -gt 8 ]'
         kill -INT $watch
         wait $watch || true
-        cat $SHARE/told"#,
+        cat $OUT/told"#,
     );
     let lines = lines(&run.file("lines"));
     assert!(lines.len() > 8, "{}", run.out);
@@ -156,17 +156,17 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
         do=/sys/module/provoke/parameters/do
         kutrace_control gowrap
         kutrace_control watch --bare --when 'psi:cpu some 25%' --when 'softirq:timer > 400ms' --when 'irq:irq_work_ipi > 50us' \
-            -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
-        until grep -q watching $SHARE/told; do sleep 0.1; done
+            -o $SHARE/kept >$OUT/lines 2>$OUT/told & watch=$!
+        await grep -q watching $OUT/told
         for kind in softirq irq softirq irq; do
             echo $kind 600 >$do
             sleep 2
         done
         (for n in 1 2 3 4 5 6; do (while :; do :; done) & done; wait) & load=$!
-        until grep -q psi $SHARE/lines; do sleep 0.2; done
+        await grep -q psi $OUT/lines
         kill -INT $watch
         wait $watch || true
-        cat $SHARE/told"#,
+        cat $OUT/told"#,
     );
     let lines = lines(&run.file("lines"));
     let of = |when: &str| lines.iter().filter(|line| line["when"] == when).collect::<Vec<_>>();
@@ -216,8 +216,8 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
         # Ten thousand switches, forks and calls a second, on all CPUs.
         stress-ng --quiet --switch 1 --fork 1 --sock 1 --timer 1 --timer-freq 2000 --fault 1 & load=$!
         kutrace_control watch --bare --when 'call:rt_sigtimedwait > 200ms' --keep 5 --budget 130M \
-            -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
-        until grep -q watching $SHARE/told; do sleep 0.1; done
+            -o $SHARE/kept >$OUT/lines 2>$OUT/told & watch=$!
+        await grep -q watching $OUT/told
         sleep 1
         memory() {{ sed -n 's/^VmRSS:\s*\([0-9]*\) kB/\1/p' /proc/$watch/status; }}
         for n in $(seq {planted}); do
@@ -227,14 +227,14 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
             [ $n = $((({planted} + 2) / 3)) ] && echo early=$(memory)
             du -sk --apparent-size $SHARE/kept | cut -f1 >>$SHARE/sizes
         done
-        await eval "[ \$(wc -l <$SHARE/lines) -ge {planted} ]"
+        await eval "[ \$(wc -l <$OUT/lines) -ge {planted} ]"
         echo late=$(memory)
         kutrace_control status | sed -n 's/^lost: *\([0-9]*\) .*/lost=\1/p'
         kill -INT $watch
         wait $watch || true
         kill $load
         wait $load || true
-        cat $SHARE/told"#
+        cat $OUT/told"#
         ),
     );
     let lines = lines(&run.file("lines"));
@@ -275,12 +275,12 @@ fn what_is_kept_of_a_recorder_that_wrapped_is_judged_and_has_no_older_marks() {
         lap() {{ kutrace_control status | sed -n 's/.*(lap \([0-9]*\)).*/\1/p' | grep . || echo 1; }}
         before=$(lap)
         nice -n 19 stress-ng --quiet --switch 1 --timer 1 --timer-freq 2000 --fork 1 & load=$!
-        kutrace_control watch --bare --when signal --budget 10M -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
-        until grep -q watching $SHARE/told; do sleep 0.1; done
+        kutrace_control watch --bare --when signal --budget 10M -o $SHARE/kept >$OUT/lines 2>$OUT/told & watch=$!
+        await grep -q watching $OUT/told
         until [ $(lap) -gt $((before + 1)) ]; do sleep 0.5; done
         sleep 1
         kill -USR1 $watch
-        until grep -q signal $SHARE/lines; do sleep 0.1; done
+        await grep -q signal $OUT/lines
         ./programs calls 1
         # Without the readings of `watch`, nothing can be said of the same recorder.
         kutrace_control snapshot /tmp/alone.trace
@@ -291,7 +291,7 @@ fn what_is_kept_of_a_recorder_that_wrapped_is_judged_and_has_no_older_marks() {
         checktrace /tmp/alone.trace | sed 's/^/alone /'
         checktrace $SHARE/kept/*.trace
         cp /tmp/alone.trace $SHARE
-        cat $SHARE/told"#
+        cat $OUT/told"#
         ),
     );
     // The blocks, names, and what programs recorded since: 12 MB of marks are older.

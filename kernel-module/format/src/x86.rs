@@ -49,6 +49,8 @@ pub mod softirq {
     pub const BLOCK: u32 = 4;
     /// Block devices are polled.
     pub const IRQ_POLL: u32 = 5;
+    /// The load is balanced.
+    pub const SCHED: u32 = 7;
     /// Timers of high resolution.
     pub const HRTIMER: u32 = 8;
     /// Callbacks after a grace period.
