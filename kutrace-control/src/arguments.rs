@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use kutrace_format::abi::command::{Ports, IPC, LLC, WRAP};
 use kutrace_format::abi::programs::Quota;
-use kutrace_tools::ask::{Asked, Between};
+use kutrace_tools::ask::{listed_by_why, Asked, Between, Requests};
 use postprocess::sink::summary::By;
 
 use crate::at::TimeOfDay;
@@ -89,7 +89,7 @@ Examples:
 
 const AFTER_HTML: &str = "\
 Examples:
-  kutrace_control html t.trace
+  kutrace_control html --serve nginx t.trace
   ssh box 'kutrace_control stop -' | kutrace_control html - -o t.html";
 
 /// Clap's own does not fit into a line.
@@ -222,7 +222,7 @@ pub enum Command {
     #[command(after_help = AFTER_DIFF)]
     Diff(Diff),
     /// Make an HTML page from a trace
-    #[command(after_help = AFTER_HTML)]
+    #[command(after_help = AFTER_HTML, mut_args(listed_by_why))]
     Html(Page),
     /// Write a trace for Perfetto, or as Parquet tables
     #[command(after_help = AFTER_EXPORT, override_usage = USAGE_EXPORT)]
@@ -339,6 +339,9 @@ pub struct Page {
     /// Title of the page [default: the name of FILE]
     #[arg(long)]
     pub title: Option<String>,
+    /// What the page takes for requests.
+    #[command(flatten)]
+    pub requests: Requests,
     /// Omit the names of functions
     #[arg(long)]
     pub no_symbols: bool,

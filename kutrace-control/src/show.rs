@@ -20,7 +20,6 @@ use postprocess::sink::summary::{By, Summary};
 use postprocess::source::Stage;
 use postprocess::span::dense::Dense;
 use postprocess::span::{Meta, Spans};
-use postprocess::why::carry::carried;
 use postprocess::why::Timeline;
 
 use crate::arguments::{Diff, Export, Page, Target, Why};
@@ -42,7 +41,7 @@ pub fn page(asked: &Page) -> Result<Exit> {
     let (mut spans, _) = direct::spans_of(&*trace, direct::limit_for_page(bytes.len()));
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     spans.meta.title = asked.title.clone().unwrap_or_else(|| stem.into_owned());
-    let requests = carried(&spans);
+    let requests = asked.requests.carried(&spans).map_err(|fact| unanswered(file, &spans.meta, fact))?;
     let written = target.write(|out| {
         let mut out = BufWriter::with_capacity(1 << 20, out);
         page::render_with(&spans, requests.as_ref(), &mut out).and_then(|()| out.flush().map_err(Error::Write)).map_err(

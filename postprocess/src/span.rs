@@ -9,7 +9,7 @@
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
 //! [`limit`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each, and
-//! [`what`] says what each is. [`sample`] calls program counters by their functions.
+//! [`what`] says what each is, [`whole`] of which call it is a piece. [`sample`] calls program counters by their functions.
 //! [`mod@order`] is the order of all, [`runs`] that of more than memory holds; [`dense`] holds them in half of the memory.
 
 pub mod build;
@@ -44,6 +44,7 @@ pub mod dense;
 pub mod limit;
 pub mod row;
 pub mod what;
+pub mod whole;
 pub mod runs;
 
 use std::collections::BTreeMap;

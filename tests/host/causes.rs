@@ -25,7 +25,7 @@ fn folder() -> PathBuf {
 }
 
 /// The cases, and those that are recorded, unpacked, by name.
-fn recorded() -> &'static [(Case, Vec<u8>)] {
+pub fn recorded() -> &'static [(Case, Vec<u8>)] {
     static RECORDED: OnceLock<Vec<(Case, Vec<u8>)>> = OnceLock::new();
     RECORDED.get_or_init(|| {
         let all = cases(include_str!("../causes/cases.txt"));

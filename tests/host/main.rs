@@ -42,6 +42,7 @@ mod verdict; // grades of raw traces
 mod summary; // summaries
 mod cgroup; // control groups
 mod why; // causes of requests
+mod waker; // whom wakeups are blamed on
 mod requests; // requests in a page
 mod otlp; // traces of OpenTelemetry
 mod causes; // recorded traces with a planted cause

@@ -13,7 +13,7 @@ import { EVENT, FLAG, Kind } from "../../postprocess/viewer/data/tables.js";
 import { columnsOfSpans } from "../../postprocess/viewer/panel/columns.js";
 import { keptOfGroups } from "../../postprocess/viewer/panel/filters.js";
 import { Listing } from "../../postprocess/viewer/panel/listing.js";
-import { numbersFrom, storeOf } from "./support/store.mjs";
+import { more, numbersFrom, storeOf } from "./support/store.mjs";
 
 const call = (start, dur, pid, arg, ret, cpu = 0) => ({ start, dur, pid, cpu, event: EVENT.SYSCALL, name: "read", arg, ret, ipc: ret === undefined ? 8 : 15 });
 const fault = (start, dur, pid) => ({ start, dur, pid, cpu: 0, event: EVENT.TRAP + 14, name: "page_fault", ipc: 4 });
@@ -22,8 +22,8 @@ const wait = (start, dur, pid, letter) => ({ start, dur, pid, event: EVENT.WAIT_
 
 /** A call that waited twice, one that did not, a fault in a call, and user code. */
 const SPANS = [
-  call(0, 10, 5, 3), wait(10, 60, 5, "d"), user(10, 5, 6), wait(70, 30, 5, "c"), call(100, 10, 5, 3, 7, 1), user(110, 5, 5),
-  call(115, 20, 6, 4, 2), call(140, 10, 6, 3), fault(150, 5, 6), wait(155, 40, 6, "k"), fault(195, 5, 6), call(200, 10, 6, 3, -11), user(210, 90, 6),
+  call(0, 10, 5, 3), wait(10, 60, 5, "d"), user(10, 5, 6), wait(70, 30, 5, "c"), more(call(100, 10, 5, 3, 7, 1)), user(110, 5, 5),
+  call(115, 20, 6, 4, 2), call(140, 10, 6, 3), fault(150, 5, 6), wait(155, 40, 6, "k"), more(fault(195, 5, 6)), more(call(200, 10, 6, 3, -11)), user(210, 90, 6),
 ];
 
 function listOf({ what = "all", pattern = "", filters = {}, by = ["", ""], flags = FLAG.IPC } = {}) {
@@ -109,9 +109,15 @@ test("calls are grouped by the reason of their longest wait, as the call around 
   assert.deepEqual([0, 4, 11].map(ofWaits.find), ["", "^wait_disk$", "^wait_task$"]);
   // Whatever threads do.
   const number = numbersFrom(7);
+  const open = new Set();
   const spans = Array.from({ length: 4000 }, (_, k) => {
     const pid = 5 + number(3);
-    return [() => user(k * 10, 10, pid), () => fault(k * 10, 10, pid), () => wait(k * 10, 1 + number(9), pid, "cdk"[number(3)]), () => call(k * 10, 10, pid, number(2), number(3) === 0 ? 1 : undefined)][Math.min(number(6), 3)]();
+    const piece = [() => user(k * 10, 10, pid), () => fault(k * 10, 10, pid), () => wait(k * 10, 1 + number(9), pid, "cdk"[number(3)]), () => call(k * 10, 10, pid, 2)][Math.min(number(6), 3)]();
+    if (piece.event >= EVENT.USER) open.delete(pid);
+    if (piece.event !== EVENT.SYSCALL) return piece;
+    const goesOn = open.has(pid) && number(3) > 0;
+    open.add(pid);
+    return goesOn ? more(piece) : piece;
   });
   const store = storeOf(spans);
   const highlight = { active: false, version: 0, shows: () => true };

@@ -9,7 +9,7 @@ import { NOTHING, Search } from "../../postprocess/viewer/data/search.js";
 import { EVENT, FLAG } from "../../postprocess/viewer/data/tables.js";
 import { columnsOfSpans, groupColumns } from "../../postprocess/viewer/panel/columns.js";
 import { Listing } from "../../postprocess/viewer/panel/listing.js";
-import { storeOf } from "./support/store.mjs";
+import { more, storeOf } from "./support/store.mjs";
 
 const call = (start, dur, ret, ipc = 0) => ({ start, dur, ret, ipc, cpu: 0, pid: 5, arg: 3, name: "read", event: EVENT.SYSCALL });
 const interrupt = (start, dur) => ({ start, dur, cpu: 0, pid: 5, name: "timer", event: EVENT.IRQ });
@@ -26,7 +26,7 @@ function listOf(spans, { what = "all", pattern = "", flags = 0 } = {}) {
 }
 
 const durationsOf = (list) => [...list.collect()].map((i) => list.store.dur[i]);
-const PIECES = [call(0, 10), interrupt(10, 5), call(15, 20, 1), call(40, 12, 2)];
+const PIECES = [call(0, 10), interrupt(10, 5), more(call(15, 20, 1)), call(40, 12, 2)];
 
 test("where nothing but pieces of calls is listed, calls are", () => {
   for (const asked of [{ what: "syscall" }, { what: "calls", pattern: "read" }, { pattern: "kind:syscall" }, { pattern: "read" }]) {
@@ -57,7 +57,7 @@ test("the line above the picture counts and adds up what the table does", () => 
 
 test("calls that are found beside other spans are wholes, too, with what was counted in them", () => {
   const user = { start: 60, dur: 30, ipc: 4, cpu: 0, pid: 5, name: "a.5", event: EVENT.USER + 5 };
-  const pieces = [call(0, 10, undefined, 11), interrupt(10, 5), call(15, 20, 1, 4), call(40, 12, 2, 4), user];
+  const pieces = [call(0, 10, undefined, 11), interrupt(10, 5), more(call(15, 20, 1, 4)), call(40, 12, 2, 4), user];
   const list = listOf(pieces, { pattern: "read|a", flags: FLAG.IPC });
   assert.deepEqual([list.thing, durationsOf(list), [...list.collect()]], ["span", [35, 12, 30], [0, 3, 4]]);
   const cells = (title) => [...list.collect()].map((i) => columnsOfSpans({ list }).find((column) => column.title === title).cell(i));
@@ -98,7 +98,7 @@ test("wakeups have a column and a grouping for the thread they wake, and for its
 });
 
 test("each counter has a column, of spans and of calls", () => {
-  const spans = [call(0, 100, undefined, 0b1011), interrupt(100, 5), call(105, 300, 1, 0b0100)];
+  const spans = [call(0, 100, undefined, 0b1011), interrupt(100, 5), more(call(105, 300, 1, 0b0100))];
   const shown = (flags, what) => {
     const list = listOf(spans, { what, flags });
     const columns = columnsOfSpans({ list }).slice(what === "calls" ? 7 : 6);

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
 import { GROUPINGS, Pivot } from "../../postprocess/viewer/data/pivot.js";
 import { EVENT, FLAG } from "../../postprocess/viewer/data/tables.js";
-import { numbersFrom, storeOf } from "./support/store.mjs";
+import { more, numbersFrom, storeOf } from "./support/store.mjs";
 
 /** By name, instructions per cycle and misses, of spans that have counted them by this code. */
 function counted(flags) {
@@ -31,7 +31,7 @@ test("what was counted in a group is that of all its time", () => {
 
 test("what was counted in a call is that of all its pieces", () => {
   const call = (start, dur, ipc, ret) => ({ start, dur, pid: 7, cpu: 0, ret, arg: 3, ipc, name: "read", event: EVENT.SYSCALL });
-  const calls = wholeCalls(storeOf([call(0, 100, 3), call(300, 300, 12, 1), call(700, 50, 12, 1)], { flags: FLAG.COUNTERS }));
+  const calls = wholeCalls(storeOf([call(0, 100, 3), more(call(300, 300, 12, 1)), call(700, 50, 12, 1)], { flags: FLAG.COUNTERS }));
   const [name] = GROUPINGS.map(([, , make]) => make(calls.store));
   const { groups } = new Pivot(calls.store, Uint32Array.of(0, 1), [name], calls);
   assert.deepEqual(groups.map(({ pace, misses, own }) => [pace, misses, own]), [[(350 * 2) / 450, 512, 450]]);
@@ -40,7 +40,7 @@ test("what was counted in a call is that of all its pieces", () => {
 test("threads of a process are one group, whose calls have the sum of their own time", () => {
   const call = (start, dur, pid, cpu, ret) => ({ start, dur, pid, cpu, ret, arg: 3, name: "read", event: EVENT.SYSCALL });
   // Thread 8 waits in its call, from 120 to 300.
-  const spans = [call(0, 50, 7, 0, 1), call(50, 70, 8, 0), call(60, 30, 9, 1, 1), call(300, 10, 8, 0, 1)];
+  const spans = [call(0, 50, 7, 0, 1), call(50, 70, 8, 0), call(60, 30, 9, 1, 1), more(call(300, 10, 8, 0, 1))];
   const calls = wholeCalls(storeOf(spans, { processes: { 8: 7 } }));
   const { store } = calls;
   const processes = GROUPINGS.find(([id]) => id === "process")[2](store);

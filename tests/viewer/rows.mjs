@@ -16,7 +16,7 @@ import { EVENT, Kind } from "../../postprocess/viewer/data/tables.js";
 import { mostTime, Totals } from "../../postprocess/viewer/data/totals.js";
 import { Summary, SummaryTree } from "../../postprocess/viewer/data/tree.js";
 import { View } from "../../postprocess/viewer/view/view.js";
-import { numbersFrom, storeOf } from "./support/store.mjs";
+import { more, numbersFrom, storeOf } from "./support/store.mjs";
 
 /** A search of nothing. */
 const ALL = { shows: () => true, finds: () => true };
@@ -199,7 +199,7 @@ test("a range holds the parts of spans inside it, by name, CPU, thread and wait"
 test("a range counts calls, however many pieces of them it has, and none that is over", () => {
   const call = (start, dur, pid, ret) => ({ start, dur, event: EVENT.SYSCALL, cpu: pid, pid, arg: 3, ret, name: "read" });
   const timer = (start, pid) => ({ start, dur: 10, event: EVENT.IRQ, cpu: pid, pid, name: "timer" });
-  const store = storeOf([call(0, 50, 7, 1), call(60, 40, 7), call(90, 20, 8, 5), timer(100, 7), call(110, 20, 7), timer(130, 7), call(140, 20, 7, 1), call(160, 20, 7, 1)]);
+  const store = storeOf([call(0, 50, 7, 1), call(60, 40, 7), call(90, 20, 8, 5), timer(100, 7), more(call(110, 20, 7)), timer(130, 7), more(call(140, 20, 7, 1)), call(160, 20, 7, 1)]);
   const groups = buildGroups(store, indexByKind(store));
   const search = new Search(store, { active: false });
   const counts = (from, to, pattern = "") => {
@@ -222,7 +222,7 @@ test("a range counts calls, however many pieces of them it has, and none that is
 test("a range counts interrupts as wholes, also those of idle CPUs that are longer than it", () => {
   const on = (start, dur, event, name) => ({ start, dur, event, cpu: 0, pid: 0, name });
   const timer = (start, dur) => on(start, dur, EVENT.IRQ, "timer");
-  const store = storeOf([on(0, 10, EVENT.USER, "-idle-"), timer(10, 20), on(30, 10, EVENT.SOFTIRQ, "BH:rcu"), timer(40, 20), on(60, 10, EVENT.USER, "-idle-"), timer(70, 5)]);
+  const store = storeOf([on(0, 10, EVENT.USER, "-idle-"), timer(10, 20), on(30, 10, EVENT.SOFTIRQ, "BH:rcu"), more(timer(40, 20)), on(60, 10, EVENT.USER, "-idle-"), timer(70, 5)]);
   const groups = buildGroups(store, indexByKind(store));
   const of = (from, to) => {
     const { names, longest } = new Totals(store, groups, { ...ALL, calls: wholeCalls(store) }, from, to);
@@ -237,7 +237,7 @@ test("the longest of a range are whole calls that ran in it, by their part insid
   const call = (start, dur, pid, ret) => ({ start, dur, event: EVENT.SYSCALL, cpu: 0, pid, arg: 3, ret, name: "read" });
   const user = (start, dur, pid) => ({ start, dur, event: EVENT.USER + pid, cpu: 0, pid, name: `a.${pid}` });
   // Of pid 5 two pieces, of pid 6 two that lie around all the rest, and user code that is longer than any piece.
-  const store = storeOf([call(0, 10, 6), call(10, 10, 5), user(20, 30, 7), call(50, 5, 5, 1), call(60, 10, 7, 2), call(90, 10, 6, 3)]);
+  const store = storeOf([call(0, 10, 6), call(10, 10, 5), user(20, 30, 7), more(call(50, 5, 5, 1)), call(60, 10, 7, 2), more(call(90, 10, 6, 3))]);
   const groups = buildGroups(store, indexByKind(store));
   const longest = (from, to) => new Totals(store, groups, { ...ALL, calls: wholeCalls(store) }, from, to).longest.map(({ i, inside, length }) => [i, inside, length]);
   assert.deepEqual(longest(0, 100), [[0, 100, 100], [1, 45, 45], [2, 30, 30], [4, 10, 10]]);

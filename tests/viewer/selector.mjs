@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { exactly, NOTHING, patternWith, Search } from "../../postprocess/viewer/data/search.js";
 import { readSelectors } from "../../postprocess/viewer/data/selector.js";
 import { EVENT } from "../../postprocess/viewer/data/tables.js";
-import { storeOf } from "./support/store.mjs";
+import { more, storeOf } from "./support/store.mjs";
 
 const STORE = storeOf([
   { start: 0, dur: 40, event: EVENT.USER + 7, cpu: 0, pid: 7, name: "bash.7" },
@@ -53,9 +53,9 @@ test("durations bound what is found", () => {
 test("durations bound calls as wholes, of which any piece is found", () => {
   const piece = (start, dur, ret) => ({ start, dur, event: EVENT.SYSCALL, cpu: 0, pid: 7, name: "read", arg: 3, ret });
   const timer = { start: 10, dur: 5, event: EVENT.IRQ, cpu: 0, pid: 7, name: "timer" };
-  const search = new Search(storeOf([piece(0, 10), timer, piece(15, 20, 1), piece(40, 12, 2)]), { active: false });
-  const ids = (more) => {
-    search.find({ ...NOTHING, ...more });
+  const search = new Search(storeOf([piece(0, 10), timer, more(piece(15, 20, 1)), piece(40, 12, 2)]), { active: false });
+  const ids = (asked) => {
+    search.find({ ...NOTHING, ...asked });
     for (let i = 0; i < 4; i++) assert.equal(search.matches(i), search.ids.includes(i));
     return [...search.ids];
   };

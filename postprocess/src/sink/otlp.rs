@@ -11,7 +11,6 @@ use std::io::{self, Write};
 use serde_json::{json, Value};
 
 use crate::event::date;
-use crate::event::work::Work;
 use crate::id::Pid;
 use crate::span::what::What;
 use crate::span::Span;
@@ -117,7 +116,7 @@ pub fn write(timeline: &Timeline, asked: &str, requests: &[Request], out: &mut i
 /// The calls and waits of each thread, by start; of those that start together, the call first.
 fn pieces<'a>(timeline: &Timeline<'a>) -> BTreeMap<Pid, Vec<Piece<'a>>> {
     let spans = timeline.spans;
-    let (called, _) = calls(timeline, |s| s.work().is_some_and(Work::is_call));
+    let (called, _) = calls(timeline, |whole| whole.work.is_call());
     let called = called
         .into_iter()
         .map(|(name, r)| (r.pid, Piece { name: &spans.names[name], start: r.start, end: r.end, waits: false }));

@@ -5,6 +5,7 @@
 //! reaches the page only inside JSON with every `<` escaped, and the scripts only ever show it as text.
 
 pub mod columns;
+pub mod links;
 pub mod requests;
 mod pack;
 mod about;

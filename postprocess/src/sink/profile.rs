@@ -15,10 +15,10 @@ use std::fmt;
 use crate::event::names::{NameId, Names};
 use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
-use crate::sink::summary::work::{Kernel, Part};
 use crate::span::limit::Keep;
 use crate::span::order::order;
 use crate::span::what::What;
+use crate::span::whole::{Piece, Wholes};
 use crate::span::{Span, Spans};
 use crate::time::Time;
 use row::{Bar, Row};
@@ -57,8 +57,8 @@ pub struct Adder {
     /// What a row is called, by the number of the name: a thread by its label, or else by its user code; an RPC by its
     /// first point.
     labels: BTreeMap<Key, NameId>,
-    /// By it the pieces of a call are one.
-    kernel: Kernel,
+    /// By them the pieces of a call are one.
+    calls: Wholes,
 }
 
 /// Spans that are gathered before they are added.
@@ -93,14 +93,15 @@ impl Keep for Adder {
 impl Adder {
     /// Nothing yet.
     pub fn new(wanted: Rows) -> Adder {
-        Adder { wanted, rows: BTreeMap::new(), labels: BTreeMap::new(), kernel: Kernel::default() }
+        Adder { wanted, rows: BTreeMap::new(), labels: BTreeMap::new(), calls: Wholes::default() }
     }
 
     fn span(&mut self, span: &Span) {
         self.label(span);
         let Some(bar) = Bar::of(span.what) else { return };
         let activity = span.activity().filter(|_| span.cpu.is_some());
-        let goes_on = activity.is_some_and(|activity| self.kernel.add(activity, span) == Part::GoesOn);
+        let piece = activity.map_or(Piece::None, |activity| self.calls.add(activity, span, |_| {}).0);
+        let goes_on = matches!(piece, Piece::Next(_) | Piece::Unseen);
         let keys =
             [span.cpu.map(Key::Cpu), span.thread().map(Key::Thread), (span.rpc > 0).then_some(Key::Rpc(span.rpc))];
         for key in keys.into_iter().flatten() {

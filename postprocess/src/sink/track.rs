@@ -2,8 +2,8 @@
 //! Tracks: spans, which lie side by side, as Perfetto draws them: slices inside of slices, threads that get and lose
 //! CPUs, flows from one track to another, counters.
 //!
-//! A call that is interrupted, or whose thread sleeps in it, is several spans and one slice. It is open until its thread
-//! does what cannot happen inside of it, as [`super::summary::work`] has it.
+//! A call that is interrupted, or whose thread sleeps in it, is several spans and one slice, open until the next of its
+//! thread shows that it is over ([`crate::span::whole`]).
 //!
 //! Invariants: spans come ordered; what starts on a track ends there, the inner before the outer, and the times of both
 //! never go back. Memory is that of the threads, and of what is open.
@@ -20,6 +20,7 @@ use crate::id::{CpuId, Pid};
 use crate::span::ipc::sixteenths;
 use crate::span::wait::Reason;
 use crate::span::what::{Activity, Arc, What};
+use crate::span::whole::{Piece, Wholes};
 use crate::span::{Span, NONE};
 use crate::time::Time;
 
@@ -146,8 +147,7 @@ pub struct Tracks {
     ended: HashSet<Pid>,
     /// When the last of each track beside ends.
     beside: HashMap<(Beside, Option<Pid>), Vec<Time>>,
-    /// The return values of calls that have not returned say so; those of the original's have 0.
-    told: bool,
+    calls: Wholes,
     last: Time,
     left_out: LeftOut,
 }
@@ -302,10 +302,12 @@ impl Tracks {
         let nobody = matches!(activity, Activity::Lost | Activity::Offline);
         let track = track(Some(cpu), span.pid.filter(|_| !nobody));
         let (at, name) = (span.start, span.name);
+        let (piece, is_over) = self.calls.add(activity, span, |_| {});
         let Some(rank) = rank(activity) else { return self.end_from(track, CALL, at, each) };
         let slices = self.open.entry(track).or_default();
         // What is open of the same goes on, and what was above it has ended.
-        let same = slices.iter().rposition(|slice| slice.rank == rank && slice.name == name);
+        let begins = matches!(piece, Piece::First | Piece::Unseen);
+        let same = slices.iter().rposition(|slice| slice.rank == rank && slice.name == name && !begins);
         let kept = same.map_or_else(|| slices.partition_point(|slice| slice.rank < rank), |n| n + 1);
         for _ in kept..slices.len() {
             each(Item::End { track, at, ret: NONE })?;
@@ -317,13 +319,10 @@ impl Tracks {
             let does = if let Activity::Call(work) = activity { Some((work, span.arg)) } else { None };
             each(Item::Begin { track, at, name, arg, does })?;
         }
-        let returns = matches!(activity, Activity::Call(work) if work.is_call());
-        self.told |= returns && span.ret == NONE;
-        // Of a fault that is a point no other span follows.
-        let point = rank == FAULT && span.dur == Time::ZERO;
-        if point || returns && self.told && span.ret != NONE {
+        if is_over {
             slices.pop();
-            each(Item::End { track, at: at.saturating_add(span.dur), ret: if point { NONE } else { span.ret } })?;
+            let ret = if rank == CALL { span.ret } else { NONE };
+            each(Item::End { track, at: at.saturating_add(span.dur), ret })?;
         }
         Ok(())
     }

@@ -59,11 +59,10 @@ pub fn best(timeline: &Timeline) -> Result<Ask, String> {
     }
     let time = |found: &Vec<Request>| found.iter().map(Request::dur).sum::<Time>();
     let much = (timeline.extent.1 - timeline.extent.0) / MUCH;
-    let (mut called, _) = calls(timeline, |s| {
-        let is_call = s.level() == Some(Level::Syscall);
-        is_call
-            && !IDLING.contains(&timeline.text(s))
-            && !s.pid.is_some_and(|pid| timeline.program(pid).starts_with(OURS))
+    let (mut called, _) = calls(timeline, |whole| {
+        whole.work.level() == Level::Syscall
+            && !IDLING.contains(&timeline.called(whole.name))
+            && !whole.pid.is_some_and(|pid| timeline.program(pid).starts_with(OURS))
     });
     called.sort_by_key(|(name, _)| *name);
     let called = called

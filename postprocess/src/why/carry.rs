@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The requests of a trace for its page, which compares any of them with any others as [`super::compare`] does: the same
-//! requests, causes and sums as [`super::explain`] has for the default question.
+//! requests, causes and sums as [`super::explain`] has for the same question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::best::offered;
 use super::cause::Causes;
 use super::compare;
 use super::path::Part;
-use super::request::{Ask, Found};
+use super::request::{find, Ask, Found};
 use super::rules::Rules;
 use super::sweep::stretches;
 use super::{of_requests, Question, Timeline};
@@ -107,14 +107,34 @@ const STEAL: What = What::Point(Point::Steal);
 /// of spans that were coarsened, which do not say who waited for what.
 #[must_use]
 pub fn carried(spans: &Spans) -> Option<Requests> {
-    if spans.meta.quality.iter().any(|fact| fact.contains(OF_A_PART)) {
+    if is_coarse(spans) {
         return None;
     }
     let timeline = &Timeline::new(spans);
-    let (ask, Found { asked, mut requests, unfinished }) = offered(timeline).ok()?;
-    if matches!(ask, Ask::Range(_)) {
-        return None;
+    let (ask, found) = offered(timeline).ok()?;
+    (!matches!(ask, Ask::Range(_))).then(|| of_found(timeline, found))
+}
+
+/// The requests that are asked for, with the causes of their time.
+///
+/// # Errors
+/// A sentence, if the trace has none of these, or its spans were coarsened.
+pub fn asked(spans: &Spans, ask: &Ask) -> Result<Requests, String> {
+    if is_coarse(spans) {
+        return Err(
+            "no requests: the spans are too many to keep, and merged ones do not say who waited for what".into()
+        );
     }
+    let timeline = &Timeline::new(spans);
+    Ok(of_found(timeline, find(timeline, ask)?))
+}
+
+fn is_coarse(spans: &Spans) -> bool {
+    spans.meta.quality.iter().any(|fact| fact.contains(OF_A_PART))
+}
+
+fn of_found(timeline: &Timeline, Found { asked, mut requests, unfinished }: Found) -> Requests {
+    let spans = timeline.spans;
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
     let question = Question::default();
     let ranges = compare::ranges(requests.len(), question.slow, &question.normal);
@@ -151,7 +171,7 @@ pub fn carried(spans: &Spans) -> Option<Requests> {
     });
     carried.threads = threads.into_iter().map(|pid| (pid.number(), timeline.name(pid))).collect();
     carried.causes = (0..causes.count() as u32).map(|id| in_words(&causes, id, timeline)).collect();
-    Some(carried)
+    carried
 }
 
 /// With the start of which span of its CPU a part ends, counting those that start after it begins; none if with that of

@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::best::offered;
 use super::exchange::{clients, of_program, served};
 use super::rpc::rpcs;
-use super::timeline::{end, Timeline};
+use super::timeline::Timeline;
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::event::point::Point;
 use crate::id::Pid;
-use crate::span::what::Activity;
+use crate::span::whole::{Whole, Wholes};
 use crate::span::{Span, NONE};
 use crate::time::Time;
 
@@ -123,7 +123,7 @@ pub fn find(timeline: &Timeline, ask: &Ask) -> Result<Found, String> {
             }
         }
         Ask::Call(name) => {
-            let (ended, open) = calls(timeline, |s| timeline.text(s) == name);
+            let (ended, open) = calls(timeline, |whole| timeline.called(whole.name) == name);
             Found::new(ended.into_iter().map(|(_, request)| request).collect(), open)
         }
         Ask::Run(program) => runs(timeline, |name| name == program),
@@ -244,40 +244,35 @@ fn fields_of(text: &str) -> (&str, &str) {
     fields.unwrap_or((text, ""))
 }
 
-/// Each instance of calls and faults, with its name: its pieces, up to the one that returns, or to what the thread does
-/// after it, or to the thread's end; and those that go on at the end of the trace.
-pub fn calls(timeline: &Timeline, wanted: impl Fn(&Span) -> bool) -> (Vec<(NameId, Request)>, Vec<Request>) {
-    let mut open: HashMap<Pid, (Level, NameId, Request)> = HashMap::default();
-    let mut found = Vec::new();
+/// Each instance of calls and faults, with its name, up to its return, or to the thread's end; of a fault, to its last
+/// piece. And those that go on at the end of the trace. Of a call whose return was not seen it is not known when it ended.
+pub fn calls(timeline: &Timeline, wanted: impl Fn(&Whole) -> bool) -> (Vec<(NameId, Request)>, Vec<Request>) {
+    let mut under_way = Wholes::default();
+    let (mut found, mut open) = (Vec::new(), Vec::new());
+    let request = |whole: &Whole, end: Time| {
+        let is_call = matches!(whole.work.level(), Level::Syscall | Level::Trap);
+        let pid = whole.pid.filter(|pid| is_call && *pid != Pid::IDLE && wanted(whole))?;
+        Some(Request { pid, start: whole.start, end })
+    };
     for s in timeline.rows.iter() {
-        let Some(pid) = s.thread() else { continue };
-        if s.point() == Some(Point::Exit) {
-            let ended = open.remove(&pid).map(|(_, name, request)| (name, Request { end: s.start, ..request }));
-            found.extend(ended.filter(|(_, request)| request.end > request.start));
-            continue;
-        }
-        let at = match s.activity() {
-            Some(Activity::Call(work)) => work.level(),
-            Some(_) => Level::User,
-            None => continue,
-        };
-        let is_call = matches!(at, Level::Syscall | Level::Trap);
-        let goes_on = is_call && open.get(&pid).is_some_and(|(_, name, _)| *name == s.name);
-        if !goes_on && matches!(at, Level::User | Level::Syscall) {
-            // The thread has gone on: a fault is over, a call has returned and it is not known when.
-            let over = open.remove(&pid).filter(|(at, ..)| *at == Level::Trap);
-            found.extend(over.map(|(_, name, request)| (name, request)));
-        }
-        if is_call && (goes_on || wanted(&s)) {
-            let new = (at, s.name, Request { pid, start: s.start, end: s.start });
-            open.entry(pid).or_insert(new).2.end = end(&s);
-            if at == Level::Syscall && s.ret != NONE {
-                found.extend(open.remove(&pid).map(|(_, name, request)| (name, request)));
-            }
+        if let Some(activity) = s.activity() {
+            under_way.add(activity, &s, |whole| {
+                let has_ended = whole.work.level() == Level::Trap || whole.ret != NONE;
+                let ended = has_ended.then(|| request(&whole, whole.end)).flatten();
+                found.extend(ended.map(|request| (whole.name, request)));
+            });
+        } else if let (Some(Point::Exit), Some(pid)) = (s.point(), s.thread()) {
+            under_way.leave(pid, |whole| {
+                let ended = request(&whole, s.start).filter(|request| request.end > request.start);
+                found.extend(ended.map(|request| (whole.name, request)));
+            });
         }
     }
-    let goes_on = open.into_values().map(|(_, _, request)| Request { end: timeline.extent.1, ..request });
-    (found, goes_on.collect())
+    under_way.finish(|whole| match whole.ret {
+        NONE => open.extend(request(&whole, timeline.extent.1)),
+        _ => found.extend(request(&whole, whole.end).map(|request| (whole.name, request))),
+    });
+    (found, open)
 }
 
 /// The time of each process that ends in the trace, from its first moment there, whatever it was called then; of those

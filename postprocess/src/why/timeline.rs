@@ -258,7 +258,12 @@ impl<'a> Timeline<'a> {
 
     /// The name of a span.
     pub fn text(&self, span: &Span) -> &'a str {
-        self.spans.names.get(span.name.index()).map_or("", String::as_str)
+        self.called(span.name)
+    }
+
+    /// The text of a name; none of one that a damaged trace does not have.
+    pub fn called(&self, name: NameId) -> &'a str {
+        self.spans.names.get(name.index()).map_or("", String::as_str)
     }
 
     /// System calls and wakeups, in their order.

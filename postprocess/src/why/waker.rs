@@ -17,6 +17,7 @@ use crate::time::Time;
 const BETWEEN: Time = Time(100);
 /// As arguments of spans.
 const TIMER: i64 = softirq::TIMER as i64;
+const NET_TX: i64 = softirq::NET_TX as i64;
 const NET_RX: i64 = softirq::NET_RX as i64;
 
 /// Who ended a wait.
@@ -32,64 +33,121 @@ pub enum Waker {
     Device(NameId),
 }
 
+/// What a wakeup came out of, by what its CPU executed: the span that did it, and how many others of the CPU, which are
+/// not points in time, have begun since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody knows.
+    Unknown,
+    /// A thread, in a call, in a softirq that hands on what that sent, or in its own code.
+    Thread(Span, usize),
+    /// A thread that executes softirqs, this one.
+    Servant(Span, usize, Span),
+    /// An interrupt, or a softirq that follows it.
+    Interrupt(Span, usize),
+    /// A softirq; the interrupt before it, if that is one of those that are sent or set for anything.
+    Softirq(Span, usize, Option<Span>),
+}
+
+impl Origin {
+    /// Of the wakeup `arc`, out of what its CPU executed `before`, the newest first, with what ran at that moment: what
+    /// only cut into that is passed over.
+    pub fn of(names: &[String], arc: &Span, before: impl Iterator<Item = Span>) -> Origin {
+        let text = |span: &Span| names.get(span.name.index()).map_or("", String::as_str);
+        let mut before = before.skip_while(|s| s.start > arc.start).filter(|s| s.dur > Time::ZERO).zip(0..).peekable();
+        let Some((first, _)) = before.next() else { return Origin::Unknown };
+        match first.level() {
+            Some(Level::Irq) => return Origin::Interrupt(first, 0),
+            Some(Level::Softirq) => {}
+            _ if first.pid != arc.pid => return Origin::Unknown,
+            Some(Level::Sched) => {
+                let caller = before.find(|(s, _)| s.level() != Some(Level::Sched) && !interrupts(s));
+                let (caller, back) = caller.filter(|(s, _)| s.pid == arc.pid).unwrap_or((first, 0));
+                return Origin::Thread(caller, back);
+            }
+            _ => return Origin::Thread(first, 0),
+        }
+        let (mut burst, mut by) = (first, (first, 0));
+        while let Some((s, back)) = before.next() {
+            let since = burst.start - end(&s);
+            let is_call = s.level() == Some(Level::Syscall);
+            let parted = |b: &Span| b.level() == Some(Level::Softirq) || (interrupts(b) && !is_call);
+            if s.dur <= BETWEEN && !interrupts(&s) && before.peek().is_some_and(|(b, _)| parted(b)) {
+                continue;
+            }
+            let (follows, by_timer) = (since <= BETWEEN, by.0.name != first.name);
+            burst = s;
+            match (s.level(), s.activity()) {
+                (_, Some(Activity::Stalled)) => {}
+                // A timer that sends a packet is why that arrives.
+                (Some(Level::Softirq), _) if follows && is_net(&first) && s.arg == TIMER => by = (s, back),
+                (Some(Level::Softirq), _) => {}
+                // It came while the softirq ran.
+                (Some(Level::Irq), _)
+                    if before.peek().is_some_and(|(b, _)| b.what == first.what && b.arg == first.arg) => {}
+                (Some(Level::Irq), _) if follows => {
+                    let device = text(&s);
+                    let general = device.contains("timer") || device.contains("ipi") || device.contains("call_func");
+                    return match general || by_timer {
+                        true => Origin::Softirq(by.0, by.1, (!by_timer).then_some(s)),
+                        false => Origin::Interrupt(s, back),
+                    };
+                }
+                // A softirq that follows a call of the thread is that call's doing: a message to this machine.
+                (Some(Level::Syscall), _) if s.pid == arc.pid && is_net(&first) && !by_timer => {
+                    return Origin::Thread(s, back);
+                }
+                (_, Some(Activity::Thread(_))) if s.pid == arc.pid && text(&s).starts_with("ksoftirqd") => {
+                    return Origin::Servant(s, back, first);
+                }
+                _ => break,
+            }
+        }
+        Origin::Softirq(by.0, by.1, None)
+    }
+
+    /// The span that did it, and how many others of the CPU have begun since.
+    pub fn place(&self) -> Option<(Span, usize)> {
+        match *self {
+            Origin::Unknown => None,
+            Origin::Thread(span, back)
+            | Origin::Servant(span, back, _)
+            | Origin::Interrupt(span, back)
+            | Origin::Softirq(span, back, _) => Some((span, back)),
+        }
+    }
+}
+
 /// Whose doing a wakeup is.
 pub fn waker(timeline: &Timeline, arc: &Span) -> Waker {
-    let (Some(cpu), by) = (arc.cpu, arc.thread()) else { return Waker::Device(NAMELESS) };
-    let mut before = timeline.before(cpu, arc.start + Time::UNIT).skip_while(|s| s.start > arc.start);
-    let Some(first) = before.next() else { return Waker::Device(NAMELESS) };
-    match first.level() {
-        Some(Level::Irq) => return Waker::Device(timeline.device(&first).unwrap_or(first.name)),
-        Some(Level::Softirq) => {}
-        _ => return by.filter(|_| first.pid == by).map_or(Waker::Device(NAMELESS), Waker::Thread),
-    }
-    let (mut burst, mut name) = (first, first.name);
-    let is_net = |s: &Span| matches!(s.arg, 2 | 3);
-    let mut before = before.peekable();
-    while let Some(s) = before.next() {
-        let since = burst.start - end(&s);
-        let is_call = s.level() == Some(Level::Syscall);
-        let parted = |b: &Span| b.level() == Some(Level::Softirq) || (interrupts(b) && !is_call);
-        if s.dur <= BETWEEN && !interrupts(&s) && before.peek().is_some_and(parted) {
-            continue;
+    let Some(cpu) = arc.cpu else { return Waker::Device(NAMELESS) };
+    let before = timeline.before(cpu, arc.start + Time::UNIT);
+    match (Origin::of(&timeline.spans.names, arc, before), arc.thread()) {
+        (Origin::Interrupt(by, _), _) => Waker::Device(timeline.device(&by).unwrap_or(by.name)),
+        (Origin::Thread(..), Some(by)) => Waker::Thread(by),
+        (Origin::Servant(_, _, softirq), Some(by)) => {
+            let by_timer = raised_by_timer(timeline, by, arc.start).filter(|_| is_net(&softirq));
+            let message = || raised_by_message(timeline, by, arc.start).filter(|_| is_net(&softirq));
+            match (by_timer, message()) {
+                (None, Some(message)) => Waker::Message(message),
+                (timer, _) => Waker::Servant(by, timer.unwrap_or(NAMELESS)),
+            }
         }
-        let follows = since <= BETWEEN;
-        burst = s;
-        match (s.level(), s.activity()) {
-            (_, Some(Activity::Stalled)) => {}
-            // A timer that sends a packet is why that arrives.
-            (Some(Level::Softirq), _) if follows && is_net(&first) && s.arg == TIMER => name = s.name,
-            (Some(Level::Softirq), _) => {}
-            // It came while the softirq ran.
-            (Some(Level::Irq), _) if before.peek().is_some_and(|b| b.what == first.what && b.arg == first.arg) => {}
-            (Some(Level::Irq), _) if follows => {
-                let device = timeline.text(&s);
-                let general = device.contains("timer") || device.contains("ipi") || device.contains("call_func");
-                let is_told = name != first.name;
-                let sent = timeline.sent(&s).filter(|_| general && !is_told && is_net(&first));
-                if let Some(message) = sent.and_then(|arc| handed_on(timeline, arc.cpu?, arc.start)) {
-                    return Waker::Message(message);
-                }
-                let left = timeline.device(&s).filter(|_| general && !is_told && !is_net(&first));
-                return Waker::Device(left.unwrap_or(if general || is_told { name } else { s.name }));
-            }
-            // A softirq that follows a call of the thread is that call's doing: a message to this machine.
-            (Some(Level::Syscall), _) if s.pid == by && is_net(&first) && name == first.name => {
-                return by.map_or(Waker::Device(name), Waker::Thread);
-            }
-            (_, Some(Activity::Thread(_))) if s.pid == by => {
-                let servant = by.filter(|by| timeline.program(*by).starts_with("ksoftirqd"));
-                let Some(by) = servant else { return Waker::Device(name) };
-                let by_timer = raised_by_timer(timeline, by, arc.start).filter(|_| is_net(&first));
-                let message = || raised_by_message(timeline, by, arc.start).filter(|_| is_net(&first));
-                return match (by_timer, message()) {
-                    (None, Some(message)) => Waker::Message(message),
-                    (timer, _) => Waker::Servant(by, timer.unwrap_or(NAMELESS)),
-                };
-            }
-            _ => return Waker::Device(name),
+        (Origin::Softirq(by, _, Some(interrupt)), _) if is_net(&by) => {
+            let sent = timeline.sent(&interrupt).and_then(|sent| handed_on(timeline, sent.cpu?, sent.start));
+            sent.map_or(Waker::Device(by.name), Waker::Message)
         }
+        (Origin::Softirq(by, _, after), _) => {
+            let device = after.and_then(|interrupt| timeline.device(&interrupt));
+            Waker::Device(device.unwrap_or(by.name))
+        }
+        (Origin::Unknown | Origin::Thread(..) | Origin::Servant(..), _) => Waker::Device(NAMELESS),
     }
-    Waker::Device(name)
+}
+
+/// Whether it is a softirq of the network.
+fn is_net(softirq: &Span) -> bool {
+    matches!(softirq.arg, NET_TX | NET_RX)
 }
 
 /// The message for which a servant was woken before `at`, if a thread sent one then.

@@ -4,9 +4,11 @@
 use std::ops::Range;
 use std::path::Path;
 
-use clap::Args;
+use clap::{Arg, Args};
 use postprocess::id::Pid;
+use postprocess::span::Spans;
 use postprocess::time::Time;
+use postprocess::why::carry;
 use postprocess::why::change::Verdict;
 use postprocess::why::compare::EXCESS_TIME_MIN;
 use postprocess::why::diff::{self, Before};
@@ -83,6 +85,14 @@ impl Requests {
         request::find(timeline, &self.ask().unwrap_or_default())
     }
 
+    /// The requests that a page carries: those that are asked for, or the best that the trace offers, if any.
+    ///
+    /// # Errors
+    /// A sentence, if what is asked for is not there.
+    pub fn carried(&self, spans: &Spans) -> Result<Option<carry::Requests>, String> {
+        self.ask().map_or_else(|| Ok(carry::carried(spans)), |ask| carry::asked(spans, &ask).map(Some))
+    }
+
     /// Whether it is said what a request is.
     pub fn is_said(&self) -> bool {
         self.ask().is_some()
@@ -94,6 +104,16 @@ impl Requests {
         let rpc = rpc.map(|method| Ask::Rpc(Some(method).filter(|method| !method.is_empty())));
         let named = [mark.map(Ask::Mark), call.map(Ask::Call), run.map(Ask::Run), client.map(Ask::Client)];
         named.into_iter().flatten().next().or(serve.map(Ask::Serve)).or(rpc)
+    }
+}
+
+/// Leaves the options of [`Requests`] out of a help that has no room for them: `why` lists them.
+pub fn listed_by_why(option: Arg) -> Arg {
+    let is_its = ["rpc", "mark", "call", "run", "client", "serve"].contains(&option.get_id().as_str());
+    if is_its {
+        option.hide(true)
+    } else {
+        option
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// System calls, faults and interrupts as wholes: each from the start of its first piece to the end of its last, whatever cut in and
-// whatever the thread waited for. They are kept as spans are, so that whatever lists spans lists them.
+// System calls, faults, interrupts and bottom halves as wholes: each from the start of its first piece to the end of its last, whatever
+// cut in and whatever the thread waited for. They are kept as spans are, so that whatever lists spans lists them. Which piece continues
+// which call, the page is told: `link` of docs/format.md.
 
 import { countersOf } from "./counters.js";
 import { Kind } from "./tables.js";
@@ -10,7 +11,7 @@ import { Kind } from "./tables.js";
  */
 
 /** Kinds of spans that are pieces of a whole. @param {number} kind */
-export const isPiece = (kind) => kind >= Kind.SYSCALL && kind <= Kind.IRQ;
+export const isPiece = (kind) => kind >= Kind.SYSCALL && kind <= Kind.BH;
 
 /**
  * Whole calls as spans: by span, one more than the number of the call that it is a piece of, 0 for none; the first piece of
@@ -53,79 +54,50 @@ export function wholeCalls(store) {
   }
 }
 
-/** The interrupts that a CPU is in, one over the other, since it did anything else but bottom halves. */
-export class Interrupts {
-  /** Their numbers. @type {number[]} */
-  calls = [];
-  /** That which ran last, -1 if a bottom half did: the same one again at once is another. */
-  ran = -1;
-
-  end() {
-    this.calls.length = 0;
-    this.ran = -1;
-  }
-
-  /** The interrupt that continues with a span, which ends all over it; -1 if it is a new one. @param {(call: number, i: number) => boolean} isOf @param {number} i */
-  resumed(isOf, i) {
-    let k = this.calls.length - 1;
-    while (k >= 0 && !isOf(this.calls[k], i)) k--;
-    if (k < 0) return -1;
-    const [one] = this.calls.splice(k);
-    return one === this.ran ? -1 : one;
-  }
-
-  /** @param {number} call */
-  run(call) {
-    this.calls.push(call);
-    this.ran = call;
-  }
-}
+/** Interrupts of a CPU that a piece may continue one of. */
+const INTERRUPTS_MAX = 16;
 
 /**
- * Puts the pieces of each call together, in steps of some ms. A call continues until a piece returns, or the thread does something else: runs
- * its own code or another call; a fault, until it does anything but that; an interrupt, while its CPU does nothing but bottom halves and
- * other interrupts.
+ * Puts the pieces of each call together, in steps of some ms.
  * @param {Store} store
  * @returns {Generator<undefined, Calls>}
  */
 export function* callsInParts(store) {
-  const { n, start, dur, cpu, cpus, kind, pid, pids, event, arg, ret, ipc, counts } = store;
+  const { n, start, dur, cpu, cpus, kind, pid, pids, event, arg, ret, ipc, link, counts } = store;
   const { paces, misses: missesOf } = countersOf(store);
-  const pieces = counts.kind[Kind.SYSCALL] + counts.kind[Kind.TRAP] + counts.kind[Kind.IRQ];
+  const kinds = [Kind.SYSCALL, Kind.TRAP, Kind.IRQ, Kind.BH].filter((k) => counts.kind[k] > 0);
+  const pieces = kinds.reduce((sum, k) => sum + counts.kind[k], 0);
   const [first, last] = [new Uint32Array(pieces), new Uint32Array(pieces)];
   const of = new Uint32Array(n);
   const own = new Float64Array(pieces);
   const [work, misses] = [paces, missesOf].map((steps) => new Float64Array(steps ? pieces : 0));
-  /** The call that each thread is in and its fault, -1 for none. */
-  const inside = new Int32Array(2 * pids.length).fill(-1);
-  const interrupts = cpus.map(() => new Interrupts());
-  const isOf = (/** @type {number} */ one, /** @type {number} */ i) => event[first[one]] === event[i] && arg[first[one]] === arg[i];
+  // The call that began last of each row: of a thread its calls and its faults; of a CPU those of its idle loop, its bottom halves.
+  const ofThreads = 2 * pids.length;
+  const began = new Int32Array(ofThreads + 3 * cpus.length).fill(-1);
+  const isThread = pids.map((number) => number > 0);
+  const interrupts = new Int32Array(cpus.length * INTERRUPTS_MAX).fill(-1);
+  const interruptsOf = new Uint32Array(cpus.length);
   let count = 0;
   for (let i = 0; i < n; i++) {
     if (i % TOGETHER === TOGETHER - 1) yield;
     const k = kind[i];
-    if (k > Kind.SCHED) continue;
-    const open = interrupts[cpu[i]];
-    if (k === Kind.BH) open.ran = -1;
-    else if (k !== Kind.IRQ && open.calls.length > 0) open.end();
-    if (k !== Kind.USER && !isPiece(k)) continue;
-    const call = 2 * pid[i];
-    const fault = call + 1;
-    if (k === Kind.USER) {
-      inside[call] = inside[fault] = -1;
-      continue;
+    if (!isPiece(k)) continue;
+    let one = -1;
+    if (k === Kind.IRQ) {
+      const row = cpu[i] * INTERRUPTS_MAX;
+      if (link[i] > 0) one = interrupts[row + (interruptsOf[cpu[i]] - link[i]) % INTERRUPTS_MAX];
+      else interrupts[row + interruptsOf[cpu[i]]++ % INTERRUPTS_MAX] = count;
+    } else {
+      const row = k === Kind.BH ? ofThreads + 3 * cpu[i] + 2 : (isThread[pid[i]] ? 2 * pid[i] : ofThreads + 3 * cpu[i]) + (k === Kind.TRAP ? 1 : 0);
+      if (link[i] > 0) one = began[row];
+      else began[row] = count;
     }
-    let one = k === Kind.IRQ ? open.resumed(isOf, i) : inside[k === Kind.TRAP ? fault : call];
-    if (one < 0 || !isOf(one, i)) first[one = count++] = i;
-    if (k === Kind.IRQ) open.run(one);
+    if (one < 0) first[one = count++] = i;
     last[one] = i;
     of[i] = one + 1;
     own[one] += dur[i];
     if (paces) work[one] += dur[i] * paces[ipc[i] & 15];
     if (missesOf) misses[one] += missesOf[ipc[i] & 15];
-    if (k === Kind.IRQ) continue;
-    inside[fault] = k === Kind.TRAP ? one : -1;
-    if (k === Kind.SYSCALL) inside[call] = ret[i] === 0 ? one : -1;
   }
   const [firsts, lasts] = [first.subarray(0, count), last.subarray(0, count)];
   yield;
@@ -144,8 +116,8 @@ export function* callsInParts(store) {
     store: {
       ...store, n: count, start: starts, dur: durs,
       cpu: taken(store.cpu, firsts), pid: taken(pid, firsts), rpc: taken(store.rpc, firsts), event: taken(event, firsts), arg: taken(arg, firsts),
-      ret: taken(ret, lasts), ipc: new Uint8Array(count), name: taken(store.name, firsts), kind: taken(kind, firsts),
-      kinds: new Set([Kind.SYSCALL, Kind.TRAP, Kind.IRQ].filter((k) => counts.kind[k] > 0)),
+      ret: taken(ret, lasts), ipc: new Uint8Array(count), name: taken(store.name, firsts), link: new Uint8Array(count), kind: taken(kind, firsts),
+      kinds: new Set(kinds),
     },
   };
 }

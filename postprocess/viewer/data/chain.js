@@ -2,11 +2,10 @@
 // Why did this run only now? The chain of wakeups that led to a span, followed back in time.
 //
 // A thread runs because something woke it. If that was done by another thread, in its own code or in a system call,
-// the question moves on to what had woken that thread. It ends at an interrupt, which nobody on these CPUs caused; at a
-// thread that ran since the beginning of the trace; or after CHAIN_MAX steps. A bottom half counts as what it follows
-// on its CPU: an interrupt, or the system call that it ran at the end of.
+// the question moves on to what had woken that thread. It ends at an interrupt or a bottom half, which no thread caused; at a
+// thread that ran since the beginning of the trace; or after CHAIN_MAX steps. What a wakeup came out of, the page is told.
 
-import { isIdle } from "./kind.js";
+import { endsChain, isIdle } from "./kind.js";
 import { firstInRow, indexByRow, rowsOfEach, seekStart } from "./rows.js";
 import { Kind } from "./tables.js";
 /**
@@ -44,7 +43,7 @@ export class Chains {
     while (arc >= 0 && steps.length < CHAIN_MAX) {
       const cause = this.causeOf(arc);
       steps.push({ arc, cause, wait: this.waitBefore(arc) });
-      if (cause < 0 || isIdle(this.store.kind[cause]) || this.store.kind[cause] === Kind.IRQ) break;
+      if (cause < 0 || endsChain(this.store.kind[cause])) break;
       arc = this.arcBefore(this.threads.rowOf(cause), this.store.start[arc]);
     }
     return steps;
@@ -88,17 +87,17 @@ export class Chains {
     return k >= first[row] ? ids[k] : -1;
   }
 
-  /** What ran where a wakeup came from, underneath bottom halves and the scheduler; -1 if that is unknown. @param {number} arc */
+  /** What a wakeup came out of; -1 if that is unknown. @param {number} arc */
   causeOf(arc) {
-    const { start, kind } = this.store;
+    const { start, dur, link } = this.store;
     const row = this.cpus.rowOf(arc);
-    if (row < 0) return -1;
+    if (row < 0 || link[arc] === 0) return -1;
     const { first, ids } = this.cpus.exec;
-    const cause = firstInRow(this.store, this.cpus.exec, row, start[arc]);
-    if (cause === first[row + 1] || start[ids[cause]] > start[arc]) return -1;
-    let k = cause;
-    while (k > first[row] && (kind[ids[k]] === Kind.BH || kind[ids[k]] === Kind.SCHED)) k--;
-    return kind[ids[k]] === Kind.BH || kind[ids[k]] === Kind.SCHED ? -1 : ids[k];
+    let back = link[arc];
+    for (let k = seekStart(start, ids, first[row], first[row + 1], start[arc] + 1) - 1; k >= first[row]; k--) {
+      if (dur[ids[k]] > 0 && --back === 0) return ids[k];
+    }
+    return -1;
   }
 
   /** What the woken thread had waited for until a wakeup, or -1. @param {number} arc */

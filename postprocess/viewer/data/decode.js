@@ -18,7 +18,7 @@ import { Kind, KIND_NAMES } from "./tables.js";
 /** The newest version of the data this viewer can read. */
 const PAGE_VERSION = 2;
 /** The columns. */
-const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
+const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name", "link"]);
 
 /** A control group: its path, what to call it, and threads in it. @typedef {{path: string, short: string, pids: number[]}} Cgroup */
 
@@ -35,10 +35,11 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
 
 /**
  * All spans, ordered by start, then longest first. Times count 10 ns from the base minute; `cpu`, `pid` and `event`
- * are indexes into `cpus`, `pids` and `events`; what `arg` and `ret` hold, `valueOf` says; `kinds` are those that any span has;
+ * are indexes into `cpus`, `pids` and `events`; what `arg` and `ret` hold, `valueOf` says; `link` says which spans belong together, as
+ * postprocess/src/sink/page/links.rs has it; `kinds` are those that any span has;
  * `earlier` has the names that threads had before their last, joined by plus signs, by thread.
  * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
- *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
+ *   arg: Column, ret: Column, ipc: Column, name: Column, link: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
  *   pids: number[], events: number[], threads: Map<number, string>, earlier: Map<number, string>, meta: Meta, counts: Counts}} Store
  */
 

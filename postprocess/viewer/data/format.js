@@ -88,7 +88,7 @@ export function parseDuration(text) {
 }
 
 /** A number of things. @param {number} n @param {string} thing as one of them is called */
-export const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
+export const countText = (n, thing) => `${n.toLocaleString("en")} ${n === 1 ? thing : thing.replace(/half$/, "halve")}${n === 1 ? "" : "s"}`;
 
 /** @param {number} value @param {number} decimals */
 export function trimmed(value, decimals) {

@@ -60,6 +60,10 @@ export function kindOfUser(event, pid, arg) {
 export const isExecution = (kind) => kind <= Kind.SCHED;
 /** @param {number} kind */
 export const isIdle = (kind) => kind <= Kind.C_EXIT;
+/** Whether a chain of wakeups ends there: no thread caused it. @param {number} kind */
+export const endsChain = (kind) => isIdle(kind) || staysOnCpu(kind);
+/** An interrupt or a bottom half: it does not go with the thread that it cut into. @param {number} kind */
+export const staysOnCpu = (kind) => kind === Kind.IRQ || kind === Kind.BH;
 /** Whether a CPU did nothing, or nothing is known of it. @param {number} kind */
 export const isAbsent = (kind) => kind >= Kind.LOST && kind <= Kind.STALLED;
 /** @param {number} kind */

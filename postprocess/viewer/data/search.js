@@ -61,9 +61,10 @@ export const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: f
  * @param {number} n pieces and other spans
  * @param {number} current -1 for none
  */
-function countOfThings({ count, pieces, calls, interrupts }, n, current) {
+function countOfThings({ count, pieces, calls, interrupts, halves }, n, current) {
   const at = current < 0 ? "" : `${(current + 1).toLocaleString("en")} of `;
-  const wholes = [calls > 0 ? [countText(calls, "call")] : [], interrupts > 0 ? [countText(interrupts, "interrupt")] : []].flat();
+  const sorts = /** @type {[number, string][]} */ ([[calls, "call"], [interrupts, "interrupt"], [halves, "bottom half"]]);
+  const wholes = sorts.filter(([some]) => some > 0).map(([some, sort]) => countText(some, sort));
   const head = pieces === n && n > 0 ? wholes.join(" and ") : [count.toLocaleString("en"), ...wholes].join(", with ");
   if (count === n) return `${at}${head}`;
   const places = countText(n, pieces === n ? "piece" : "span");

@@ -3,7 +3,7 @@
 
 import { interruptedBy, wholeAround } from "./around.js";
 import { calledText, callText, cpuText, durationText, returnText, shownName, threadText, valueOf, wokenBy } from "./format.js";
-import { ASYNC_PART, isIdle, LOCK_HELD, PART, waitLetter } from "./kind.js";
+import { ASYNC_PART, isIdle, LOCK_HELD, PART, staysOnCpu, waitLetter } from "./kind.js";
 import { Kind } from "./tables.js";
 import { wordOf } from "./words.js";
 /**
@@ -21,10 +21,16 @@ export function causeText(store, arc, cause) {
   if (cause < 0) return `something unknown ${where}`;
   const kind = store.kind[cause];
   if (isIdle(kind)) return `idle ${cpuText(store, store.cpus[store.cpu[arc]])}`;
-  if (kind === Kind.IRQ) return `${callText(store, cause)} ${where}`;
+  if (staysOnCpu(kind)) return `${callText(store, cause)} ${where}`;
   const thread = threadText(store, store.pids[store.pid[cause]]);
-  return kind === Kind.USER ? `${thread} ${where}` : `${thread} in ${callText(store, cause)} ${where}`;
+  return kind === Kind.USER || kind === Kind.KERNEL ? `${thread} ${where}` : `${thread} in ${callText(store, cause)} ${where}`;
 }
+
+/** What a whole is called, by its kind. @type {Record<number, string>} */
+const WORDS_OF_CALLS = Object.freeze({ [Kind.SYSCALL]: "call", [Kind.TRAP]: "fault", [Kind.IRQ]: "interrupt", [Kind.BH]: "bottom half" });
+
+/** @param {number} kind */
+export const wordOfCall = (kind) => WORDS_OF_CALLS[kind];
 
 /** @param {Store} store @param {Chains} chains @param {number} i @param {string} thread @param {string} time */
 function waitSentence(store, chains, i, thread, time) {
@@ -71,7 +77,7 @@ export function sentenceOfCall(store, chains, { pieces, from, to, own, cut, wait
   const returned = returnText(store, last);
   const ending = returned === null ? "" : `, which returned ${returned}`;
   const head = kind[first] === Kind.SYSCALL ? `${threadText(store, pids[pid[first]])} was in ${what} for ${time} ${where}${ending}.`
-    : `The ${kind[first] === Kind.TRAP ? "fault" : "interrupt"} ${what} took ${time} ${where}, while ${meanwhileText(store, chains, first)}.`;
+    : `The ${wordOfCall(kind[first])} ${what} took ${time} ${where}${kind[first] === Kind.BH ? "" : `, while ${meanwhileText(store, chains, first)}`}.`;
   const parts = [
     `Its own time was ${durationText(own)}`,
     ...inWords(waits, (reason, waited) => `it waited ${waited} for ${wordOf(names[reason])}`),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What some spans are: system calls, faults and interrupts as wholes, however many pieces of them are among the spans, and
+// What some spans are: system calls, faults, interrupts and bottom halves as wholes, however many pieces of them are among the spans, and
 // anything else by itself. How many, how long together, and how much of that starts in a range of time.
 
 import { isPiece } from "./calls.js";
@@ -79,16 +79,17 @@ export class Things {
     let wholes = 0;
     for (let call = 0; call < this.found.length; call++) wholes += this.found[call];
     const numbers = new Uint32Array(wholes);
-    /** Of the calls, how many are interrupts, and the time spent in all of them on a CPU. */
-    this.interrupts = this.own = 0;
+    /** Of the calls, how many are interrupts and bottom halves, and the time spent in all of them on a CPU. */
+    this.interrupts = this.halves = this.own = 0;
     if (calls) for (let call = 0, at = 0; call < this.found.length; call++) {
       if (this.found[call] === 0) continue;
       numbers[at++] = call;
       this.own += calls.own[call];
       if (calls.store.kind[call] === Kind.IRQ) this.interrupts++;
+      if (calls.store.kind[call] === Kind.BH) this.halves++;
     }
     /** System calls and faults. */
-    this.calls = wholes - this.interrupts;
+    this.calls = wholes - this.interrupts - this.halves;
     this.parts = [new Timed(store, alone), new Timed(calls?.store ?? store, numbers)];
   }
 

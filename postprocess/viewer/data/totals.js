@@ -5,7 +5,7 @@
 // CPUs and waits from those of the threads, so the cost is that of the spans in the range, however long the trace.
 
 import { isPiece } from "./calls.js";
-import { isAbsent, isIdle, isKernel } from "./kind.js";
+import { isAbsent, isIdle, isKernel, staysOnCpu } from "./kind.js";
 import { firstInLane, firstInRow, runsIn } from "./rows.js";
 import { Kind } from "./tables.js";
 /**
@@ -19,7 +19,7 @@ import { Kind } from "./tables.js";
 const TOTALS_MAX = 20;
 
 /**
- * Time by what was done in it, units of 10 ns, and how often: spans, but calls, faults and interrupts as wholes; `whole` is how long these were under way in the range, and what else has a name took; `key` is a name's index, a CPU, or a thread.
+ * Time by what was done in it, units of 10 ns, and how often: spans, but calls, faults, interrupts and bottom halves as wholes; `whole` is how long these were under way in the range, and what else has a name took; `key` is a name's index, a CPU, or a thread.
  * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, stalled: number, absent: number, wait: number, whole: number}} Sum
  */
 
@@ -43,7 +43,7 @@ export class Totals {
   cpus = new Map();
   /** @type {Map<number, Sum>} */
   threads = new Map();
-  /** Names of which pieces of calls, faults or interrupts were met. @type {Set<number>} */
+  /** Names of which pieces of calls, faults, interrupts or bottom halves were met. @type {Set<number>} */
   pieces = new Set();
   /** By the name of what was waited for. @type {Map<number, Sum>} */
   waits = new Map();
@@ -80,8 +80,8 @@ export class Totals {
       sum.count++;
       sum.whole += this.inside(store, call);
       const begunOrEnded = start[call] >= from || start[call] + dur[call] <= to;
-      // Nothing but what cuts in keeps a CPU from its interrupt.
-      if (begunOrEnded || kind[call] === Kind.IRQ || runsIn(this.store, threads.exec, threads.rowOf(first[call]), from, to)) this.rank(this.longest, store, call, first[call]);
+      // Nothing but what cuts in keeps a CPU from its interrupt, or bottom half.
+      if (begunOrEnded || staysOnCpu(kind[call]) || runsIn(this.store, threads.exec, threads.rowOf(first[call]), from, to)) this.rank(this.longest, store, call, first[call]);
     }
   }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The whole call, fault or interrupt that the selected span is a piece of: in words, and as what is selected.
+// The whole call, fault, interrupt or bottom half that the selected span is a piece of: in words, and as what is selected.
 
 import { wholeAround } from "../data/around.js";
 import { countText, durationText, returnText, secondsText, valueOf } from "../data/format.js";
+import { staysOnCpu } from "../data/kind.js";
 import { exactly } from "../data/search.js";
-import { Kind } from "../data/tables.js";
+import { wordOfCall } from "../data/sentence.js";
 import { explainedName, wordedName } from "../data/words.js";
 import { actionButton } from "../dom.js";
 /**
@@ -42,12 +43,9 @@ export function partsOfCall(app, { pieces, own, cut, waits }) {
 export function linesOfCall(app, call) {
   const { store } = app;
   const last = call.pieces[call.pieces.length - 1];
-  const ends = [...timesOfCall(call), ...linesOfReturn(store, last)].map(([what, value]) => /** @type {[string, string]} */ ([`Whole ${wordOfCall(store, call)}: ${String(what).toLowerCase()}`, value]));
+  const ends = [...timesOfCall(call), ...linesOfReturn(store, last)].map(([what, value]) => /** @type {[string, string]} */ ([`Whole ${wordOfCall(store.kind[last])}: ${String(what).toLowerCase()}`, value]));
   return [...ends, ...partsOfCall(app, call)];
 }
-
-/** What a whole is called. @param {Store} store @param {Call} call */
-export const wordOfCall = ({ kind }, { pieces: [first] }) => (kind[first] === Kind.IRQ ? "interrupt" : kind[first] === Kind.TRAP ? "fault" : "call");
 
 /** The call that the selected span is a piece of, unless it is all of it. @param {App} app */
 export function callOfSelected({ store, groups, selected }) {
@@ -55,8 +53,8 @@ export function callOfSelected({ store, groups, selected }) {
   return call && call.pieces.length > 1 ? call : null;
 }
 
-/** The group on whose rows all of a call lies: only an interrupt stays on its CPU. @param {App} app @param {Call} call */
-const homeOfCall = ({ store, groups }, { pieces: [first] }) => groups[store.kind[first] === Kind.IRQ ? 0 : 1];
+/** The group on whose rows all of a call lies. @param {App} app @param {Call} call */
+const homeOfCall = ({ store, groups }, { pieces: [first] }) => groups[staysOnCpu(store.kind[first]) ? 0 : 1];
 
 /** Selects all of the call that the selected span is a piece of, and brings it into sight. @param {App} app */
 export function selectCall(app) {

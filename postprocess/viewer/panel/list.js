@@ -345,7 +345,7 @@ function spansNamed({ n, name }, wanted) {
 }
 
 /**
- * Goes from what is selected to the next shorter of what is listed or searched, or of its name; to the longest if it is none of these. Calls, faults and interrupts are
+ * Goes from what is selected to the next shorter of what is listed or searched, or of its name; to the longest if it is none of these. Calls, faults, interrupts and bottom halves are
  * one thing each, however many pieces they have.
  * @param {App} app
  * @param {number} direction -1 for the next longer, from the shortest

@@ -80,7 +80,9 @@ export class Listing {
   /** What one of the things listed is called. */
   get thing() {
     if (!this.calls) return "span";
-    return this.what === "irq" || (this.what === "all" && this.search.things.calls === 0) ? "interrupt" : "call";
+    const { calls, interrupts } = this.search.things;
+    if (this.what === "irq" || (this.what === "all" && calls === 0 && interrupts > 0)) return "interrupt";
+    return this.what === "bh" || (this.what === "all" && calls === 0) ? "bottom half" : "call";
   }
 
   /** Whether it is wakeups, or IPIs, that are listed. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Spans as the page has them once it has read its data.
 import { Sorter } from "../../../postprocess/viewer/data/decode.js";
+import { EVENT } from "../../../postprocess/viewer/data/tables.js";
 
 const META = { tracebase: "2026-01-02_03:04:00", valueBits: 32, errors: {}, flags: 0, quality: [], lost: 0 };
 
@@ -8,8 +9,8 @@ const META = { tracebase: "2026-01-02_03:04:00", valueBits: 32, errors: {}, flag
 const stored = (value) => (value === undefined ? 0 : value < 0 ? value : value + 1);
 
 /**
- * The store of spans `{start, dur, event, name, cpu, pid, rpc, arg, ret}`, ordered by start; times count 10 ns.
- * What a span does not say is 0, CPU and thread -1, argument and value none.
+ * The store of spans `{start, dur, event, name, cpu, pid, rpc, arg, ret, link}`, ordered by start; times count 10 ns.
+ * What a span does not say is 0, CPU and thread -1, argument and value none; a wakeup came out of what its CPU executed.
  */
 export function storeOf(spans, meta = {}) {
   const column = (of) => Float64Array.from(spans, of);
@@ -24,7 +25,7 @@ export function storeOf(spans, meta = {}) {
   const columns = {
     start: column(({ start }) => start), dur: column(({ dur = 0 }) => dur), cpu, pid, event,
     rpc: column(({ rpc = 0 }) => rpc), arg: column(({ arg }) => stored(arg)), ret: column(({ ret }) => stored(ret)),
-    ipc: column(({ ipc = 0 }) => ipc), name: Uint16Array.from(spans, ({ name = "" }) => names.indexOf(name)),
+    ipc: column(({ ipc = 0 }) => ipc), link: column(({ event, link }) => link ?? (event === EVENT.WAKEUP_ARC ? 1 : 0)), name: Uint16Array.from(spans, ({ name = "" }) => names.indexOf(name)),
   };
   const sorter = new Sorter({ rows: spans.length, cpus, pids, events });
   sorter.add(columns, 0, spans.length);
@@ -34,6 +35,9 @@ export function storeOf(spans, meta = {}) {
     ...sorter.named(columns.name, names), meta: { ...META, ...meta },
   };
 }
+
+/** A piece that continues the call of its kind that began last of its thread or CPU. */
+export const more = (piece) => ({ ...piece, link: 1 });
 
 /** Numbers that look random, the same in every run: below `n` each. */
 export function numbersFrom(seed) {

@@ -42,11 +42,13 @@ pub enum Field {
     Ipc,
     /// [`Span::name`].
     Name,
+    /// What it belongs to, as [`super::links`] says it.
+    Link,
 }
 
 impl Field {
     /// All fields, in the order they are stored.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Start,
         Self::Dur,
         Self::Cpu,
@@ -57,6 +59,7 @@ impl Field {
         Self::Ret,
         Self::Ipc,
         Self::Name,
+        Self::Link,
     ];
 }
 
@@ -108,13 +111,13 @@ pub struct Damage {
     pub field: Field,
 }
 
-/// Stores `spans` as compressed columns.
+/// Stores `spans` as compressed columns, with the link of each.
 #[must_use]
-pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
+pub fn encode(spans: &[Span], links: &[i64]) -> (Layout, Vec<u8>) {
     let cpus = Dictionary::new(spans, |s| CpuId::column(s.cpu));
     let pids = Dictionary::new(spans, |s| Pid::column(s.pid));
     let events = Dictionary::new(spans, |s| s.event().into());
-    let values = |field: Field, spans: &[Span]| -> Vec<i64> {
+    let values = |field: Field, spans: &[Span], links: &[i64]| -> Vec<i64> {
         let mut prior = 0;
         let since_prior = |s: &Span| s.start.0.wrapping_sub(std::mem::replace(&mut prior, s.start.0));
         match field {
@@ -128,17 +131,19 @@ pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
             Field::Ret => spans.iter().map(|s| packed(s.values().1)).collect(),
             Field::Ipc => spans.iter().map(|s| s.ipc.into()).collect(),
             Field::Name => spans.iter().map(|s| s.name.0.into()).collect(),
+            Field::Link => links.to_vec(),
         }
     };
-    let groups: Vec<&[Span]> = spans.chunks(GROUP_ROWS).collect();
+    let groups: Vec<(&[Span], &[i64])> = spans.chunks(GROUP_ROWS).zip(links.chunks(GROUP_ROWS)).collect();
     let jobs: Vec<(usize, Field)> = (0..groups.len()).flat_map(|g| Field::ALL.map(|f| (g, f))).collect();
     let packed = pack::on_all_cpus(&jobs, |&(group, field)| {
         let effort = if field == Field::Start { Effort::Quick } else { Effort::Usual };
-        pack::pack(&values(field, groups[group]), effort)
+        let (spans, links) = groups[group];
+        pack::pack(&values(field, spans, links), effort)
     });
 
     let mut layout = Layout { rows: spans.len(), ..Layout::default() };
-    layout.groups = groups.iter().map(|g| Group { rows: g.len(), parts: Vec::new() }).collect();
+    layout.groups = groups.iter().map(|(g, _)| Group { rows: g.len(), parts: Vec::new() }).collect();
     let mut data = Vec::with_capacity(packed.iter().map(|p| p.bytes.len()).sum());
     for (&(group, field), p) in jobs.iter().zip(&packed) {
         let part = Part { field, width: p.width, wide: p.wide, offset: data.len(), bytes: p.bytes.len() };
@@ -193,6 +198,8 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form:
             Field::Ret => s.ret = value(v),
             Field::Ipc => s.ipc = u8::try_from(v).ok()?,
             Field::Name => s.name = NameId(u32::try_from(v).ok()?),
+            // The spans tell it again.
+            Field::Link => {}
         }
     }
     Some(())
@@ -265,7 +272,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_spans_come_back_the_same(spans in proptest::collection::vec(any_span(), 0..100)) {
-            let (layout, data) = encode(&spans);
+            let (layout, data) = encode(&spans, &vec![0; spans.len()]);
             let text = serde_json::to_string(&layout).unwrap();
             prop_assert_eq!(decode(&serde_json::from_str(&text).unwrap(), &data, Form::Checked).unwrap(), spans);
         }
@@ -273,7 +280,7 @@ mod tests {
         #[test]
         fn damage_is_reported_or_changes_nothing(at in 0usize..4096, bit in 0u8..8) {
             let spans: Vec<Span> = (0..500).map(|i| Span { start: Time(i * i), dur: Time(i % 7), ..Span::default() }).collect();
-            let (layout, mut data) = encode(&spans);
+            let (layout, mut data) = encode(&spans, &vec![0; spans.len()]);
             let at = at % data.len();
             data[at] ^= 1 << bit;
             prop_assert!(decode(&layout, &data, Form::Checked).map_or(true, |read| read == spans));
@@ -283,7 +290,7 @@ mod tests {
     #[test]
     fn rows_beyond_a_group_start_another() {
         let spans: Vec<Span> = (0..GROUP_ROWS as i64 + 3).map(|i| Span { start: Time(i), ..Span::default() }).collect();
-        let (layout, data) = encode(&spans);
+        let (layout, data) = encode(&spans, &vec![0; spans.len()]);
         assert_eq!(layout.groups.iter().map(|g| g.rows).collect::<Vec<_>>(), [GROUP_ROWS, 3]);
         assert!(decode(&layout, &data, Form::Checked).unwrap() == spans);
     }

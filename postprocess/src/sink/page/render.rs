@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::about::{About, CHUNK_BYTES};
 use super::columns;
+use super::links::links;
 use super::requests::Carried;
 use crate::span::{Meta, Spans};
 use crate::why::carry::Requests;
@@ -58,7 +59,7 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
 /// More than [`MAX_SPANS`] spans, or whatever error `out` returns.
 pub fn render_with(spans: &Spans, requests: Option<&Requests>, out: &mut impl Write) -> Result<(), Error> {
     has_room(spans.spans.len())?;
-    let (layout, mut data) = columns::encode(&spans.spans);
+    let (layout, mut data) = columns::encode(&spans.spans, &links(spans));
     let carried = requests.map(|requests| Carried::after(&mut data, requests));
     let title = &title_of(&spans.meta);
     // What main.js imports first stands first in the page.

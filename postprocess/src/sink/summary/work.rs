@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What took the CPUs' time: programs, system calls, interrupts, faults.
 //!
-//! How often something was called, the events tell. A call that was interrupted, or whose thread lost its CPU, is
-//! several spans. They are put together again: a system call or fault of a thread continues until that thread does
-//! something that cannot happen inside of it, an interrupt or the scheduler until its CPU does.
+//! How often something was called, the events tell; how long each call took, [`crate::span::whole`].
 
 use serde::Serialize;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap as Named};
 
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 
 use super::end;
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::id::{CpuId, Pid};
 use crate::span::what::Activity;
-use crate::span::{Span, NONE};
+use crate::span::whole::{Whole, Wholes};
+use crate::span::Span;
 use crate::time::Time;
 
 /// Something the kernel did, under one name.
@@ -68,36 +67,10 @@ pub struct Program {
     pub longest: Time,
 }
 
-/// An activity under way.
-#[derive(Debug)]
-struct Open {
-    name: NameId,
-    start: Time,
-    end: Time,
-    total: Time,
-}
-
-/// What a span is of an activity of the kernel; user code always begins, and so does standing still.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Its first.
-    Begins,
-    /// Another of the same.
-    GoesOn,
-}
-
-/// The activities under way somewhere, by [`Level`].
-type Opens = [Option<Open>; 6];
-
 /// What the kernel does, by level and the number of its name.
 #[derive(Debug, Default)]
 pub struct Kernel {
-    threads: HashMap<Option<Pid>, Opens>,
-    cpus: HashMap<Option<CpuId>, Opens>,
-    /// CPUs that were seen doing something that no softirq can be inside of.
-    seen: HashSet<Option<CpuId>>,
-    /// Whether pieces of a call that have not returned say so; those of the original's have 0.
-    told: bool,
+    under_way: Wholes,
     sums: HashMap<(Level, NameId), Sum>,
 }
 
@@ -107,57 +80,13 @@ impl Kernel {
         self.sums.entry((level, name)).or_default().count += 1;
     }
 
-    /// Adds a span of execution, and says what it is of an activity.
-    pub fn add(&mut self, activity: Activity, span: &Span) -> Part {
-        let level = match activity {
-            Activity::Stalled => return Part::Begins,
-            Activity::Call(work) => work.level(),
-            _ => Level::User,
-        };
-        // What is on top shows that whatever can only be above it has ended.
-        let over = match level {
-            Level::User => &[Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched][..],
-            Level::Syscall => &[Level::Trap, Level::Softirq, Level::Irq, Level::Sched],
-            Level::Trap => &[Level::Softirq, Level::Irq, Level::Sched],
-            Level::Sched => &[Level::Softirq, Level::Irq],
-            Level::Softirq => &[Level::Irq],
-            Level::Irq => &[],
-        };
-        match level {
-            _ if activity == Activity::Lost => drop(self.seen.remove(&span.cpu)),
-            Level::Softirq | Level::Irq => {}
-            _ => drop(self.seen.insert(span.cpu)),
-        }
-        let (thread, cpu) = (self.threads.entry(span.pid).or_default(), self.cpus.entry(span.cpu).or_default());
-        for &ended in over {
-            if let Some(open) = place(thread, cpu, ended).take() {
-                close(&mut self.sums, ended, &open);
-            }
-        }
-        if level == Level::User {
-            return Part::Begins;
-        }
-        let place = place(thread, cpu, level);
-        if let Some(other) = place.take_if(|open| open.name != span.name) {
-            close(&mut self.sums, level, &other);
-        }
-        // Of what has no argument another thread, or nobody, saw the start.
-        let is_call = activity.no_value() == NONE;
-        // What a CPU does first, or after a gap, began before.
-        let unseen = level == Level::Softirq && !self.seen.contains(&span.cpu);
-        let part = if place.is_some() || unseen || span.arg == NONE { Part::GoesOn } else { Part::Begins };
+    /// Adds a span of execution.
+    pub fn add(&mut self, activity: Activity, span: &Span) {
+        let level = activity.level();
         if level == Level::Trap && span.dur == Time::ZERO {
             self.sums.entry((level, span.name)).or_default().points += 1;
         }
-        let new = Open { name: span.name, start: span.start, end: span.start, total: Time::ZERO };
-        let open = place.get_or_insert(new);
-        open.total += span.dur;
-        open.end = end(span);
-        self.told |= is_call && span.ret == NONE;
-        if let Some(returned) = place.take_if(|_| is_call && self.told && span.ret != NONE) {
-            close(&mut self.sums, level, &returned);
-        }
-        part
+        self.under_way.add(activity, span, |whole| add(&mut self.sums, &whole));
     }
 
     /// The sums of these levels, what took most time first. What is denied unseen did not begin, and is not told.
@@ -178,28 +107,15 @@ impl Kernel {
         if !has_points {
             self.sums.values_mut().for_each(|sum| sum.points = 0);
         }
-        const LEVELS: [Level; 6] = [Level::User, Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched];
-        for open in self.threads.values().chain(self.cpus.values()) {
-            for (level, open) in LEVELS.into_iter().zip(open) {
-                open.iter().for_each(|open| close(&mut self.sums, level, open));
-            }
-        }
+        std::mem::take(&mut self.under_way).finish(|whole| add(&mut self.sums, &whole));
     }
 }
 
-/// Calls and faults belong to a thread and move with it, the others stay on their CPU.
-fn place<'a>(thread: &'a mut Opens, cpu: &'a mut Opens, level: Level) -> &'a mut Option<Open> {
-    match level {
-        Level::Syscall | Level::Trap => &mut thread[level as usize],
-        _ => &mut cpu[level as usize],
-    }
-}
-
-fn close(sums: &mut HashMap<(Level, NameId), Sum>, level: Level, open: &Open) {
-    let sum = sums.entry((level, open.name)).or_default();
-    sum.total += open.total;
-    sum.longest = sum.longest.max(open.total);
-    sum.slowest = sum.slowest.max(open.end - open.start);
+fn add(sums: &mut HashMap<(Level, NameId), Sum>, whole: &Whole) {
+    let sum = sums.entry((whole.work.level(), whole.name)).or_default();
+    sum.total += whole.own;
+    sum.longest = sum.longest.max(whole.own);
+    sum.slowest = sum.slowest.max(whole.end - whole.start);
 }
 
 /// A thread on a CPU.

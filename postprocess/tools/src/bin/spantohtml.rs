@@ -7,20 +7,20 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{anyhow, Result};
 use clap::Parser;
 use kutrace_cli::{hint, say, Exit};
+use kutrace_tools::ask::{listed_by_why, Requests};
 use kutrace_tools::{outcome, spans, Common, Named};
 use postprocess::sink::page::{self, Error};
 use postprocess::span::limit::SpanLimit;
-use postprocess::why::carry::carried;
 
 /// Make a timeline page from spans.
 ///
 /// Reads what eventtospan writes and makes one HTML file that needs nothing else, not even a network:
 /// spantohtml t.json > t.html
 #[derive(Parser)]
-#[command(version)]
+#[command(version, mut_args(listed_by_why))]
 struct Options {
     /// Spans as JSON or frames; standard input, to its end, if absent or `-`
     file: Option<PathBuf>,
@@ -29,6 +29,8 @@ struct Options {
     /// Title of the page, instead of the trace's own
     #[arg(long)]
     title: Option<String>,
+    #[command(flatten)]
+    requests: Requests,
     #[command(flatten)]
     common: Common,
 }
@@ -55,7 +57,8 @@ fn run(options: Options) -> Result<Exit> {
     }
     let mut out = options.common.open()?;
     let to = out.name();
-    page::render_with(&spans, carried(&spans).as_ref(), &mut out)
+    let requests = options.requests.carried(&spans).map_err(|fact| anyhow!("{place}: {fact}"))?;
+    page::render_with(&spans, requests.as_ref(), &mut out)
         .and_then(|()| out.finish().map(drop).map_err(Error::Write))
         .map_err(|e| match e {
             Error::Write(e) => anyhow::Error::from(e).context(to),

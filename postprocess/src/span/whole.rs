@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Whole calls: which spans of execution are pieces of one system call, fault, interrupt, softirq or run of the
+//! scheduler.
+//!
+//! What is interrupted, or loses its CPU, is several spans, and no file says which belong together. A system call or a
+//! fault goes with its thread until it returns, or the thread does what cannot happen inside of it; the others stay on
+//! their CPU until that does.
+//!
+//! Invariant: every piece is of one call, and a call is over before the next of its row begins, but for interrupts,
+//! which may lie in each other.
+
+use foldhash::HashMap;
+
+use super::stack::UNMASKABLE;
+use super::what::Activity;
+use super::{Span, NONE};
+use crate::event::names::NameId;
+use crate::event::number::Level;
+use crate::event::work::Work;
+use crate::id::Pid;
+use crate::time::Time;
+
+/// CPUs beyond this are one: a number so large is damage.
+const CPUS_MAX: usize = 1 << 16;
+/// Interrupts of a CPU that are told from each other.
+const INTERRUPTS_MAX: usize = 16;
+
+/// A call, as far as its pieces have been seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// What it is.
+    pub work: Work,
+    /// Its name.
+    pub name: NameId,
+    /// Its first argument, or [`NONE`].
+    pub arg: i64,
+    /// The thread of its first piece.
+    pub pid: Option<Pid>,
+    /// Where that starts.
+    pub start: Time,
+    /// Where its last piece ends.
+    pub end: Time,
+    /// How long it ran on a CPU itself.
+    pub own: Time,
+    /// What its last piece returned, or [`NONE`].
+    pub ret: i64,
+    /// Interrupts that began on the CPU before it.
+    number: u64,
+}
+
+/// What a span of execution is of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Of none: user code, idle, a CPU that stands still.
+    None,
+    /// The first.
+    First,
+    /// The first that is in the trace, of a call that began before.
+    Unseen,
+    /// One more: of the call that began last of its thread or CPU, 1, or of that before, 2.
+    Next(usize),
+}
+
+/// The calls that are under way, as spans come.
+#[derive(Debug, Default)]
+pub struct Wholes {
+    threads: HashMap<Pid, OfThread>,
+    cpus: Vec<OfCpu>,
+    /// Whether calls that have not returned say so; the original's have 0, and its bottom halves lie in interrupts.
+    is_told: bool,
+}
+
+/// What goes with a thread.
+#[derive(Debug, Default)]
+struct OfThread {
+    call: Option<Whole>,
+    fault: Option<Whole>,
+}
+
+/// What stays on a CPU.
+#[derive(Debug, Default)]
+struct OfCpu {
+    /// Of its idle loop, and of nobody knows whom.
+    idle: OfThread,
+    scheduler: Option<Whole>,
+    softirq: Option<Whole>,
+    /// Each in the one before it.
+    interrupts: Vec<Whole>,
+    /// Interrupts that have begun.
+    begun: u64,
+    /// Whether the innermost interrupt ran last: the same again is another.
+    in_interrupt: bool,
+    /// Whether it was seen doing something that no softirq can be inside of.
+    is_seen: bool,
+}
+
+impl Whole {
+    fn new(work: Work, span: &Span, number: u64) -> Whole {
+        let Span { name, arg, pid, start, .. } = *span;
+        Whole { work, name, arg, pid, start, end: start, own: Time::ZERO, ret: NONE, number }
+    }
+
+    fn goes_on_with(&self, work: Work, span: &Span) -> bool {
+        (self.work, self.name, self.arg) == (work, span.name, span.arg)
+    }
+
+    fn take(&mut self, span: &Span) {
+        self.end = span.start.saturating_add(span.dur);
+        self.own += span.dur;
+        self.ret = if self.work.is_call() { span.ret } else { NONE };
+    }
+}
+
+impl Wholes {
+    /// Takes the next span of execution, hands on each call that is over by now, the inner before the outer, and
+    /// returns what the span is of its own; and whether it says itself that this is over.
+    #[inline]
+    pub fn add(&mut self, activity: Activity, span: &Span, mut over: impl FnMut(Whole)) -> (Piece, bool) {
+        let (Some(cpu), false) = (span.cpu, activity == Activity::Stalled) else { return (Piece::None, false) };
+        let number = cpu.index().min(CPUS_MAX);
+        if self.cpus.len() <= number {
+            self.cpus.resize_with(number + 1, OfCpu::default);
+        }
+        let OfCpu { idle, scheduler, softirq, interrupts, begun, in_interrupt, is_seen } = &mut self.cpus[number];
+        let level = activity.level();
+        let interrupts_nest = !self.is_told || matches!(activity, Activity::Call(work) if UNMASKABLE.contains(&work));
+        // What a CPU does shows that whatever can only be above it is over.
+        if !matches!(level, Level::Irq) && (self.is_told || level != Level::Softirq) {
+            interrupts.drain(..).rev().for_each(&mut over);
+        }
+        if !matches!(level, Level::Irq | Level::Softirq) {
+            softirq.take().into_iter().for_each(&mut over);
+            *is_seen = activity != Activity::Lost;
+        }
+        if matches!(level, Level::User | Level::Syscall | Level::Trap) {
+            scheduler.take().into_iter().for_each(&mut over);
+        }
+        let was_in_interrupt = std::mem::replace(in_interrupt, level == Level::Irq);
+        let thread = match (level, span.thread()) {
+            (Level::Softirq | Level::Irq | Level::Sched, _) | (_, None) => idle,
+            (_, Some(pid)) => self.threads.entry(pid).or_default(),
+        };
+        if matches!(level, Level::User | Level::Syscall) {
+            thread.fault.take().into_iter().for_each(&mut over);
+        }
+        let Activity::Call(work) = activity else {
+            thread.call.take().into_iter().for_each(&mut over);
+            return (Piece::None, false);
+        };
+        let place = match level {
+            Level::Irq => {
+                let same = interrupts.iter().rposition(|whole| whole.goes_on_with(work, span));
+                let same = same.filter(|&at| !(was_in_interrupt && at + 1 == interrupts.len()));
+                let kept = same.map_or(if interrupts_nest { interrupts.len() } else { 0 }, |at| at + 1);
+                interrupts.drain(kept..).rev().for_each(&mut over);
+                let next = same.map(|at| (*begun - interrupts[at].number) as usize);
+                if next.is_none_or(|next| next > INTERRUPTS_MAX) {
+                    interrupts.push(Whole::new(work, span, *begun));
+                    *begun += 1;
+                }
+                if let Some(whole) = interrupts.last_mut() {
+                    whole.take(span);
+                }
+                let first = if span.arg == NONE { Piece::Unseen } else { Piece::First };
+                return (next.filter(|next| *next <= INTERRUPTS_MAX).map_or(first, Piece::Next), false);
+            }
+            Level::Softirq => softirq,
+            Level::Sched => scheduler,
+            Level::Trap => &mut thread.fault,
+            Level::Syscall | Level::User => &mut thread.call,
+        };
+        place.take_if(|whole| !whole.goes_on_with(work, span)).into_iter().for_each(&mut over);
+        // Of what has no argument another thread, or nobody, saw the start; and what a CPU does first began before.
+        let is_seen = span.arg != NONE && (level != Level::Softirq || *is_seen);
+        let piece = match (&place, is_seen) {
+            (Some(_), _) => Piece::Next(1),
+            (None, true) => Piece::First,
+            (None, false) => Piece::Unseen,
+        };
+        place.get_or_insert_with(|| Whole::new(work, span, 0)).take(span);
+        self.is_told |= work.is_call() && span.ret == NONE;
+        // Of a fault that is a point in time no other piece follows.
+        let is_point = level == Level::Trap && span.dur == Time::ZERO;
+        let returned = work.is_call() && self.is_told && span.ret != NONE;
+        let ended = place.take_if(|_| is_point || returned);
+        let is_over = ended.is_some();
+        ended.into_iter().for_each(&mut over);
+        (piece, is_over)
+    }
+
+    /// A thread is gone: hands on what it was in.
+    pub fn leave(&mut self, pid: Pid, over: impl FnMut(Whole)) {
+        let thread = self.threads.remove(&pid).unwrap_or_default();
+        [thread.fault, thread.call].into_iter().flatten().for_each(over);
+    }
+
+    /// The trace is at its end: hands on what is still under way, in no order.
+    pub fn finish(self, over: impl FnMut(Whole)) {
+        let of_cpus = self.cpus.into_iter().flat_map(|cpu| {
+            let one = [cpu.softirq, cpu.scheduler, cpu.idle.fault, cpu.idle.call];
+            cpu.interrupts.into_iter().chain(one.into_iter().flatten())
+        });
+        let of_threads = self.threads.into_values().flat_map(|thread| [thread.fault, thread.call]).flatten();
+        of_cpus.chain(of_threads).for_each(over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::CpuId;
+
+    const READ: Work = Work::Syscall(0);
+    const FUTEX: Work = Work::Syscall(202);
+    const FAULT: Work = Work::Trap(14);
+    const TICK: Work = Work::Irq(0xec);
+    const NMI: Work = UNMASKABLE[0];
+
+    /// What is over after each of some spans of 10 counts on one CPU, one after the other; and what each is.
+    struct Seen {
+        pieces: Vec<Piece>,
+        over: Vec<(usize, Work, i64, i64)>,
+    }
+
+    /// Spans as what they are, their thread, argument and value.
+    fn seen(spans: &[(Activity, u32, i64, i64)]) -> Seen {
+        let mut wholes = Wholes::default();
+        let (mut pieces, mut over) = (Vec::new(), Vec::new());
+        for (n, &(activity, pid, arg, ret)) in spans.iter().enumerate() {
+            let (start, dur) = (Time(10 * n as i64), Time(10));
+            let (cpu, pid, name) = (Some(CpuId::new(0)), Some(Pid::new(pid)), NameId(activity.number()));
+            let span = Span { start, dur, cpu, pid, arg, ret, name, ..Span::default() };
+            let add = |whole: Whole| over.push((n, whole.work, whole.start.0, whole.own.0));
+            pieces.push(wholes.add(activity, &span, add).0);
+        }
+        Seen { pieces, over }
+    }
+
+    const fn call(work: Work, arg: i64, ret: i64) -> (Activity, u32, i64, i64) {
+        (Activity::Call(work), 7, arg, ret)
+    }
+
+    const USER: (Activity, u32, i64, i64) = (Activity::User(7), 7, 0, 0);
+
+    #[test]
+    fn a_call_goes_on_until_it_returns_or_its_thread_does_something_else() {
+        let other = (Activity::User(8), 8, 0, 0);
+        let Seen { pieces, over } = seen(&[
+            call(READ, 3, NONE),
+            other,
+            call(READ, 3, NONE),
+            call(TICK, 0, 0),
+            call(READ, 3, 5),
+            call(READ, 3, 5),
+            call(FUTEX, 1, NONE),
+            USER,
+        ]);
+        let [first, next, none] = [Piece::First, Piece::Next(1), Piece::None];
+        assert_eq!(pieces, [first, none, next, first, next, first, first, none]);
+        assert_eq!(over, [(4, TICK, 30, 10), (4, READ, 0, 30), (5, READ, 50, 10), (7, FUTEX, 60, 10)]);
+    }
+
+    #[test]
+    fn a_fault_lies_in_a_call_and_an_interrupt_in_either() {
+        let Seen { pieces, over } =
+            seen(&[call(READ, 3, NONE), call(FAULT, 9, 0), call(TICK, 0, 0), call(FAULT, 9, 0), call(READ, 3, 5)]);
+        assert_eq!(pieces, [Piece::First, Piece::First, Piece::First, Piece::Next(1), Piece::Next(1)]);
+        assert_eq!(over, [(3, TICK, 20, 10), (4, FAULT, 10, 20), (4, READ, 0, 20)]);
+    }
+
+    #[test]
+    fn what_interrupts_a_softirq_twice_is_two_interrupts() {
+        let softirq = call(Work::Softirq, 9, 0);
+        let told = call(READ, 3, NONE);
+        let Seen { pieces, over } =
+            seen(&[told, softirq, call(TICK, 0, 0), softirq, call(TICK, 0, 0), call(TICK, 0, 0), softirq, USER]);
+        let [first, next] = [Piece::First, Piece::Next(1)];
+        assert_eq!(pieces, [first, first, first, next, first, first, next, Piece::None]);
+        let softirqs: Vec<_> = over.iter().filter(|(_, work, ..)| *work == Work::Softirq).collect();
+        assert_eq!(softirqs, [&(7, Work::Softirq, 10, 30)]);
+    }
+
+    #[test]
+    fn an_interrupt_goes_on_after_one_that_cannot_be_masked_and_after_no_other() {
+        let told = call(READ, 3, NONE);
+        let other = Work::Irq(0x21);
+        let Seen { pieces, .. } =
+            seen(&[told, call(TICK, 0, 0), call(NMI, 0, 0), call(TICK, 0, 0), call(other, 0, 0), call(TICK, 0, 0)]);
+        let first = Piece::First;
+        assert_eq!(pieces, [first, first, first, Piece::Next(2), first, first]);
+    }
+
+    #[test]
+    fn what_began_before_the_trace_is_not_its_first() {
+        let unseen = Piece::Unseen;
+        let Seen { pieces, .. } = seen(&[call(Work::Softirq, 9, 0), call(READ, NONE, NONE), call(READ, NONE, 4)]);
+        assert_eq!(pieces, [unseen, unseen, Piece::Next(1)]);
+    }
+}
