@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use kutrace_format::x86::softirq;
 use kutrace_tests::chromium::in_firefox;
 use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::number::{user, IRQ, MARK_A, OFFLINE_SPAN, SOFTIRQ, STALLED, SYSCALL, USER, WAIT_A};
@@ -56,7 +57,7 @@ fn low_power_is_dashed_wherever_it_began() {
 /// Interrupt `disk` wakes `a`, whose `write` wakes `b` out of the bottom half at its end.
 fn relay() -> Spans {
     let mut made = Made::default();
-    let rows: [Row; 14] = [
+    let rows: [Row; 13] = [
         (0, 0, USER, 0, 1000, "-idle-"),
         (0, 0, IRQ + 0x0b, 1000, 30, "disk"),
         (0, 0, SOFTIRQ, 1030, 20, "BH:block"),
@@ -65,7 +66,6 @@ fn relay() -> Spans {
         (1, 0, USER, 250, 850, "-idle-"),
         (1, 21, user(Pid::new(21)), 1100, 100, "a.21"),
         (1, 21, SYSCALL + 1, 1200, 50, "write"),
-        (1, 21, SOFTIRQ, 1250, 20, "BH:rx"),
         (1, 21, SYSCALL + 1, 1270, 30, "write"),
         (2, 0, USER, 0, 1360, "-idle-"),
         (2, 22, user(Pid::new(22)), 1360, 140, "b.22"),
@@ -73,6 +73,8 @@ fn relay() -> Spans {
         (-1, 22, WAIT_A + 13, 500, 760, "wait_net"),
     ];
     rows.into_iter().for_each(|row| made.row(row));
+    let (cpu, pid, what, arg) = (on_cpu(1), of_thread(21), What::of(SOFTIRQ as i32), softirq::NET_RX.into());
+    made.add(Span { cpu, pid, what, arg, start: Time(1250), dur: Time(20), ..idle() }, "BH:rx");
     for (cpu, pid, to_cpu, to_pid, start, dur) in
         [(0, 0, 1, 21, 100, 50), (0, 0, 1, 21, 1040, 60), (1, 21, 2, 22, 1260, 100)]
     {

@@ -64,7 +64,8 @@ pub enum Piece {
 /// The calls that are under way, as spans come.
 #[derive(Debug, Default)]
 pub struct Wholes {
-    threads: HashMap<Pid, OfThread>,
+    threads: Vec<OfThread>,
+    numbers: HashMap<Pid, usize>,
     cpus: Vec<OfCpu>,
     /// Whether calls that have not returned say so; the original's have 0, and its bottom halves lie in interrupts.
     is_told: bool,
@@ -82,6 +83,8 @@ struct OfThread {
 struct OfCpu {
     /// Of its idle loop, and of nobody knows whom.
     idle: OfThread,
+    /// The thread that ran last, and its number.
+    ran: Option<(Pid, usize)>,
     scheduler: Option<Whole>,
     softirq: Option<Whole>,
     /// Each in the one before it.
@@ -111,48 +114,73 @@ impl Whole {
     }
 }
 
+/// Hands on what is over.
+#[inline]
+fn end(place: &mut Option<Whole>, over: &mut impl FnMut(&Whole)) {
+    if let Some(whole) = place {
+        over(whole);
+        *place = None;
+    }
+}
+
+/// Hands on those that are over of interrupts in each other, from this place on.
+fn end_from(at: usize, interrupts: &mut Vec<Whole>, over: &mut impl FnMut(&Whole)) {
+    interrupts[at..].iter().rev().for_each(over);
+    interrupts.truncate(at);
+}
+
 impl Wholes {
     /// Takes the next span of execution, hands on each call that is over by now, the inner before the outer, and
     /// returns what the span is of its own; and whether it says itself that this is over.
     #[inline]
-    pub fn add(&mut self, activity: Activity, span: &Span, mut over: impl FnMut(Whole)) -> (Piece, bool) {
+    pub fn add(&mut self, activity: Activity, span: &Span, mut over: impl FnMut(&Whole)) -> (Piece, bool) {
         let (Some(cpu), false) = (span.cpu, activity == Activity::Stalled) else { return (Piece::None, false) };
         let number = cpu.index().min(CPUS_MAX);
         if self.cpus.len() <= number {
             self.cpus.resize_with(number + 1, OfCpu::default);
         }
-        let OfCpu { idle, scheduler, softirq, interrupts, begun, in_interrupt, is_seen } = &mut self.cpus[number];
+        let OfCpu { idle, ran, scheduler, softirq, interrupts, begun, in_interrupt, is_seen } = &mut self.cpus[number];
         let level = activity.level();
-        let interrupts_nest = !self.is_told || matches!(activity, Activity::Call(work) if UNMASKABLE.contains(&work));
         // What a CPU does shows that whatever can only be above it is over.
-        if !matches!(level, Level::Irq) && (self.is_told || level != Level::Softirq) {
-            interrupts.drain(..).rev().for_each(&mut over);
+        if !interrupts.is_empty() && level != Level::Irq && (self.is_told || level != Level::Softirq) {
+            end_from(0, interrupts, &mut over);
         }
         if !matches!(level, Level::Irq | Level::Softirq) {
-            softirq.take().into_iter().for_each(&mut over);
+            end(softirq, &mut over);
             *is_seen = activity != Activity::Lost;
         }
         if matches!(level, Level::User | Level::Syscall | Level::Trap) {
-            scheduler.take().into_iter().for_each(&mut over);
+            end(scheduler, &mut over);
         }
         let was_in_interrupt = std::mem::replace(in_interrupt, level == Level::Irq);
         let thread = match (level, span.thread()) {
             (Level::Softirq | Level::Irq | Level::Sched, _) | (_, None) => idle,
-            (_, Some(pid)) => self.threads.entry(pid).or_default(),
+            (_, Some(pid)) => {
+                let number = match *ran {
+                    Some((before, number)) if before == pid => number,
+                    _ => *self.numbers.entry(pid).or_insert(self.threads.len()),
+                };
+                *ran = Some((pid, number));
+                if number == self.threads.len() {
+                    self.threads.push(OfThread::default());
+                }
+                &mut self.threads[number]
+            }
         };
         if matches!(level, Level::User | Level::Syscall) {
-            thread.fault.take().into_iter().for_each(&mut over);
+            end(&mut thread.fault, &mut over);
         }
         let Activity::Call(work) = activity else {
-            thread.call.take().into_iter().for_each(&mut over);
+            end(&mut thread.call, &mut over);
             return (Piece::None, false);
         };
         let place = match level {
             Level::Irq => {
                 let same = interrupts.iter().rposition(|whole| whole.goes_on_with(work, span));
                 let same = same.filter(|&at| !(was_in_interrupt && at + 1 == interrupts.len()));
-                let kept = same.map_or(if interrupts_nest { interrupts.len() } else { 0 }, |at| at + 1);
-                interrupts.drain(kept..).rev().for_each(&mut over);
+                let nest = !self.is_told || UNMASKABLE.contains(&work);
+                let kept = same.map_or(if nest { interrupts.len() } else { 0 }, |at| at + 1);
+                end_from(kept, interrupts, &mut over);
                 let next = same.map(|at| (*begun - interrupts[at].number) as usize);
                 if next.is_none_or(|next| next > INTERRUPTS_MAX) {
                     interrupts.push(Whole::new(work, span, *begun));
@@ -169,7 +197,9 @@ impl Wholes {
             Level::Trap => &mut thread.fault,
             Level::Syscall | Level::User => &mut thread.call,
         };
-        place.take_if(|whole| !whole.goes_on_with(work, span)).into_iter().for_each(&mut over);
+        if place.as_ref().is_some_and(|whole| !whole.goes_on_with(work, span)) {
+            end(place, &mut over);
+        }
         // Of what has no argument another thread, or nobody, saw the start; and what a CPU does first began before.
         let is_seen = span.arg != NONE && (level != Level::Softirq || *is_seen);
         let piece = match (&place, is_seen) {
@@ -182,25 +212,28 @@ impl Wholes {
         // Of a fault that is a point in time no other piece follows.
         let is_point = level == Level::Trap && span.dur == Time::ZERO;
         let returned = work.is_call() && self.is_told && span.ret != NONE;
-        let ended = place.take_if(|_| is_point || returned);
-        let is_over = ended.is_some();
-        ended.into_iter().for_each(&mut over);
+        let is_over = is_point || returned;
+        if is_over {
+            end(place, &mut over);
+        }
         (piece, is_over)
     }
 
     /// A thread is gone: hands on what it was in.
-    pub fn leave(&mut self, pid: Pid, over: impl FnMut(Whole)) {
-        let thread = self.threads.remove(&pid).unwrap_or_default();
-        [thread.fault, thread.call].into_iter().flatten().for_each(over);
+    pub fn leave(&mut self, pid: Pid, mut over: impl FnMut(&Whole)) {
+        let Some(&number) = self.numbers.get(&pid) else { return };
+        let thread = &mut self.threads[number];
+        end(&mut thread.fault, &mut over);
+        end(&mut thread.call, &mut over);
     }
 
     /// The trace is at its end: hands on what is still under way, in no order.
-    pub fn finish(self, over: impl FnMut(Whole)) {
-        let of_cpus = self.cpus.into_iter().flat_map(|cpu| {
-            let one = [cpu.softirq, cpu.scheduler, cpu.idle.fault, cpu.idle.call];
-            cpu.interrupts.into_iter().chain(one.into_iter().flatten())
+    pub fn finish(&self, over: impl FnMut(&Whole)) {
+        let of_cpus = self.cpus.iter().flat_map(|cpu| {
+            let one = [&cpu.softirq, &cpu.scheduler, &cpu.idle.fault, &cpu.idle.call];
+            cpu.interrupts.iter().chain(one.into_iter().flatten())
         });
-        let of_threads = self.threads.into_values().flat_map(|thread| [thread.fault, thread.call]).flatten();
+        let of_threads = self.threads.iter().flat_map(|thread| [&thread.fault, &thread.call]).flatten();
         of_cpus.chain(of_threads).for_each(over);
     }
 }
@@ -230,7 +263,7 @@ mod tests {
             let (start, dur) = (Time(10 * n as i64), Time(10));
             let (cpu, pid, name) = (Some(CpuId::new(0)), Some(Pid::new(pid)), NameId(activity.number()));
             let span = Span { start, dur, cpu, pid, arg, ret, name, ..Span::default() };
-            let add = |whole: Whole| over.push((n, whole.work, whole.start.0, whole.own.0));
+            let add = |whole: &Whole| over.push((n, whole.work, whole.start.0, whole.own.0));
             pieces.push(wholes.add(activity, &span, add).0);
         }
         Seen { pieces, over }

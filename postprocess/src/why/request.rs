@@ -258,19 +258,19 @@ pub fn calls(timeline: &Timeline, wanted: impl Fn(&Whole) -> bool) -> (Vec<(Name
         if let Some(activity) = s.activity() {
             under_way.add(activity, &s, |whole| {
                 let has_ended = whole.work.level() == Level::Trap || whole.ret != NONE;
-                let ended = has_ended.then(|| request(&whole, whole.end)).flatten();
+                let ended = has_ended.then(|| request(whole, whole.end)).flatten();
                 found.extend(ended.map(|request| (whole.name, request)));
             });
         } else if let (Some(Point::Exit), Some(pid)) = (s.point(), s.thread()) {
             under_way.leave(pid, |whole| {
-                let ended = request(&whole, s.start).filter(|request| request.end > request.start);
+                let ended = request(whole, s.start).filter(|request| request.end > request.start);
                 found.extend(ended.map(|request| (whole.name, request)));
             });
         }
     }
     under_way.finish(|whole| match whole.ret {
-        NONE => open.extend(request(&whole, timeline.extent.1)),
-        _ => found.extend(request(&whole, whole.end).map(|request| (whole.name, request))),
+        NONE => open.extend(request(whole, timeline.extent.1)),
+        _ => found.extend(request(whole, whole.end).map(|request| (whole.name, request))),
     });
     (found, open)
 }

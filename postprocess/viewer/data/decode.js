@@ -18,7 +18,7 @@ import { Kind, KIND_NAMES } from "./tables.js";
 /** The newest version of the data this viewer can read. */
 const PAGE_VERSION = 2;
 /** The columns. */
-const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name", "link"]);
+const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
 
 /** A control group: its path, what to call it, and threads in it. @typedef {{path: string, short: string, pids: number[]}} Cgroup */
 
@@ -90,10 +90,23 @@ export async function readStore(page) {
     /** @type {HTMLProgressElement} */ (page.getElementById("progress")).value = first / layout.rows;
   }
   unpackers.end();
+  columns.link = takeLinks(columns.ipc);
   return /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
     kind: sorter.kind, kinds: sorter.kinds, counts: sorter.counts, ...sorter.named(columns.name, meta.names),
   }));
+}
+
+/** Takes what the spans belong to from above their IPC codes. @param {Column} ipc @returns {Column} */
+function takeLinks(ipc) {
+  const link = new /** @type {any} */ (ipc.constructor)(ipc.length);
+  for (let i = 0; i < ipc.length; i++) {
+    const both = ipc[i];
+    if (both === 0) continue;
+    link[i] = both >> 4;
+    ipc[i] = both & 15;
+  }
+  return link;
 }
 
 /**

@@ -6,11 +6,11 @@ import {
   callText, cgroupsOf, clockText, durationText, processOf, secondsText, shownName, takesAddress, threadText, timesText, valueOf, wokenBy,
 } from "../data/format.js";
 import { isExecution } from "../data/kind.js";
-import { sentenceOf, sentenceOfCall } from "../data/sentence.js";
+import { sentenceOf, sentenceOfCall, wordOfCall } from "../data/sentence.js";
 import { EVENT, Kind, KIND_NAMES, CANNOT_SHOW } from "../data/tables.js";
 import { explainedName, wordedName } from "../data/words.js";
 import { behindBegin } from "../view/axis.js";
-import { callOfSelected, linesOfCall, linesOfReturn, partsOfCall, selectCall, timesOfCall, wordOfCall } from "./call.js";
+import { callOfSelected, linesOfCall, linesOfReturn, partsOfCall, selectCall, timesOfCall } from "./call.js";
 import { showList } from "./list.js";
 import { annotate, showNote } from "./note.js";
 import { changePanel } from "./panel.js";
@@ -78,7 +78,7 @@ function showSpan(app, panel) {
     closeButton(() => app.select(-1)), textElement("h2", headOf(store, last)),
     said, table,
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
-    ...(call && !app.call ? [actionButton(`Whole ${wordOfCall(store, call)} (E)`, "Select all of it, from its start to its end", () => selectCall(app))] : []),
+    ...(call && !app.call ? [actionButton(`Whole ${wordOfCall(store.kind[call.pieces[0]])} (E)`, "Select all of it, from its start to its end", () => selectCall(app))] : []),
     actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
     actionButton("Search for this name (H)", "Search this name", () => app.searchName(store.name[selected])),
     actionButton("Note (M)", "Put a note on this span", () => annotate(app)),

@@ -18,6 +18,9 @@ use crate::time::Time;
 /// Spans in a group; a reader holds one group's compressed bytes at a time.
 pub const GROUP_ROWS: usize = 1 << 18;
 
+/// The bits of [`Span::ipc`].
+const IPC: u8 = 15;
+
 /// One field of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -38,17 +41,15 @@ pub enum Field {
     Arg,
     /// [`Span::ret`], [`packed`].
     Ret,
-    /// [`Span::ipc`].
+    /// [`Span::ipc`] in the lowest four bits, and above them what the span belongs to, as [`super::links`] says it.
     Ipc,
     /// [`Span::name`].
     Name,
-    /// What it belongs to, as [`super::links`] says it.
-    Link,
 }
 
 impl Field {
     /// All fields, in the order they are stored.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::Start,
         Self::Dur,
         Self::Cpu,
@@ -59,7 +60,6 @@ impl Field {
         Self::Ret,
         Self::Ipc,
         Self::Name,
-        Self::Link,
     ];
 }
 
@@ -129,9 +129,10 @@ pub fn encode(spans: &[Span], links: &[i64]) -> (Layout, Vec<u8>) {
             Field::Event => spans.iter().map(|s| events.index(s.event().into())).collect(),
             Field::Arg => spans.iter().map(|s| packed(s.values().0)).collect(),
             Field::Ret => spans.iter().map(|s| packed(s.values().1)).collect(),
-            Field::Ipc => spans.iter().map(|s| s.ipc.into()).collect(),
+            Field::Ipc => {
+                spans.iter().zip(links).map(|(s, link)| i64::from(s.ipc & IPC) | link << IPC.count_ones()).collect()
+            }
             Field::Name => spans.iter().map(|s| s.name.0.into()).collect(),
-            Field::Link => links.to_vec(),
         }
     };
     let groups: Vec<(&[Span], &[i64])> = spans.chunks(GROUP_ROWS).zip(links.chunks(GROUP_ROWS)).collect();
@@ -196,10 +197,9 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form:
             Field::Event => s.what = What::of(i32::try_from(of(&layout.events, v)?).ok()?),
             Field::Arg => s.arg = value(v),
             Field::Ret => s.ret = value(v),
-            Field::Ipc => s.ipc = u8::try_from(v).ok()?,
+            // What belongs together the spans tell again.
+            Field::Ipc => s.ipc = v as u8 & IPC,
             Field::Name => s.name = NameId(u32::try_from(v).ok()?),
-            // The spans tell it again.
-            Field::Link => {}
         }
     }
     Some(())
@@ -251,7 +251,7 @@ mod tests {
     fn any_span() -> impl Strategy<Value = Span> {
         let small = prop_oneof![4 => 0..300i64, 1 => any::<i64>(), 1 => 0xFFFF_FFF0..0x1_0000_0010i64];
         let ids = (-1..4096i32, -1..4_194_305i32, any::<i32>(), prop_oneof![-7..0x1000i32, any::<i32>()]);
-        (any::<i64>(), small.clone(), ids, small.clone(), small, any::<u8>(), any::<u32>()).prop_map(
+        (any::<i64>(), small.clone(), ids, small.clone(), small, 0..=IPC, any::<u32>()).prop_map(
             |(start, dur, (cpu, pid, rpc, event), arg, ret, ipc, name)| {
                 let mut span = Span {
                     start: Time(start),
@@ -271,8 +271,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_spans_come_back_the_same(spans in proptest::collection::vec(any_span(), 0..100)) {
-            let (layout, data) = encode(&spans, &vec![0; spans.len()]);
+        fn any_spans_come_back_the_same(spans in proptest::collection::vec(any_span(), 0..100), link in 0..5000i64) {
+            let (layout, data) = encode(&spans, &vec![link; spans.len()]);
             let text = serde_json::to_string(&layout).unwrap();
             prop_assert_eq!(decode(&serde_json::from_str(&text).unwrap(), &data, Form::Checked).unwrap(), spans);
         }

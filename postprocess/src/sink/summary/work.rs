@@ -86,7 +86,7 @@ impl Kernel {
         if level == Level::Trap && span.dur == Time::ZERO {
             self.sums.entry((level, span.name)).or_default().points += 1;
         }
-        self.under_way.add(activity, span, |whole| add(&mut self.sums, &whole));
+        self.under_way.add(activity, span, |whole| add(&mut self.sums, whole));
     }
 
     /// The sums of these levels, what took most time first. What is denied unseen did not begin, and is not told.
@@ -107,7 +107,7 @@ impl Kernel {
         if !has_points {
             self.sums.values_mut().for_each(|sum| sum.points = 0);
         }
-        std::mem::take(&mut self.under_way).finish(|whole| add(&mut self.sums, &whole));
+        self.under_way.finish(|whole| add(&mut self.sums, whole));
     }
 }
 
