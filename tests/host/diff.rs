@@ -142,7 +142,7 @@ fn who_has_the_cpu_since_is_told() {
 
 #[test]
 fn a_holder_of_a_lock_that_waits_for_the_disk_since_is_told() {
-    let cause = "waiting for a lock of other, meanwhile waiting for the disk, until irq#36";
+    let cause = "waiting for a lock of other, meanwhile waiting for the disk (irq#36)";
     assert_first(2, cause, "other", holder_in_fsync);
 }
 

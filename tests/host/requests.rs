@@ -60,7 +60,7 @@ fn without_time(verdict: &str) -> String {
 fn said_by_terminal(why: &Why) -> Value {
     let notes = |detail: &[String]| -> Vec<String> {
         let kept = detail.iter().filter(|note| !is_of_spans(note));
-        kept.map(|note| note.replace("times in a normal one", "times in one of the others")).collect()
+        kept.map(|note| note.replace("per normal one", "per other")).collect()
     };
     let excess = |cause: &Excess| {
         let Excess { cause, time, share, in_slow, in_normal, detail, .. } = cause;

@@ -59,7 +59,7 @@ await() {
     echo "never: $*" >&2
     exit 97
 }
-OUT=/tmp/out
+OUT=/tmp/watched
 mkdir $OUT
 trap 'cp -r $OUT/. $SHARE' EXIT
 "#;

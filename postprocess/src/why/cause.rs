@@ -54,6 +54,8 @@ const LOCK: char = '~';
 pub const NAMELESS: NameId = NameId(u32::MAX);
 /// The name of the wait for a thread that starts the one which is waited for.
 pub const UNBORN: NameId = NameId(u32::MAX - 1);
+/// The name of time in which the thread does not exist any more.
+pub const ENDED: NameId = NameId(u32::MAX - 2);
 
 /// The kinds of causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -193,6 +195,7 @@ impl Causes {
             },
             Kind::Offline => "the CPU was offline".to_string(),
             Kind::Lost => "not known: events were lost".to_string(),
+            Kind::Unknown if cause.name == ENDED => "after its end".to_string(),
             Kind::Unknown => "not known: not in the trace".to_string(),
         };
         let (chain, left_out) = self.chain(cause.chain);
@@ -234,9 +237,9 @@ impl Causes {
 /// Which way something was sent: to the last of those who are waited for, or from there.
 fn on_its_way(cause: &Cause) -> &'static str {
     match (cause.chain, cause.by) {
-        (Chain::OWN, _) => "a message was on its way through the network",
-        (_, NAMELESS) => "it was on its way from there through the network",
-        _ => "the request was on its way to it through the network",
+        (Chain::OWN, _) => "a packet was on its way",
+        (_, NAMELESS) => "the packet was on its way",
+        _ => "the request was on its way to it",
     }
 }
 
@@ -273,7 +276,7 @@ fn wait(name: &str, ended: &str) -> String {
             "waiting for the disk until a timer: held back while too much is still to be written",
         ),
         Reason::Net => (
-            "waiting for the network; what happens beyond this machine is not known",
+            "waiting for a packet whose sender is not in the trace",
             "waiting for the network until a timer: a packet sent again, held back or delayed",
         ),
         Reason::Time => ("waiting for time to pass: a sleep or a timeout", ""),
@@ -291,10 +294,11 @@ fn wait(name: &str, ended: &str) -> String {
             ("waiting, for what is not known", "")
         }
     };
-    match ended {
-        "" => what.to_string(),
-        "BH:timer" if !by_timer.is_empty() => by_timer.to_string(),
-        "BH:timer" => what.to_string(),
-        device => format!("{what}, until {device}"),
+    match (ended, Reason::named(name)) {
+        ("", _) => what.to_string(),
+        ("BH:timer", _) if !by_timer.is_empty() => by_timer.to_string(),
+        ("BH:timer", _) => what.to_string(),
+        (device, Reason::Disk | Reason::Net) => format!("{what} ({device})"),
+        (device, _) => format!("{what}, until {device}"),
     }
 }

@@ -457,7 +457,7 @@ impl Sides {
             let text = causes.text(cause, data.timeline, thread.as_deref());
             let [factor, more, least] = OFTEN;
             if its.parts >= factor * usual.parts && its.parts >= usual.parts + more && its.parts >= least {
-                notes.insert(0, format!("{:.1} times in each, {:.1} times in a normal one", its.parts, usual.parts));
+                notes.insert(0, format!("{:.1} per slow request, {:.1} per normal one", its.parts, usual.parts));
             }
             Excess {
                 rank: n + 1,

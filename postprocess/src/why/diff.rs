@@ -315,7 +315,7 @@ impl Around<'_> {
             let (its, was) = (after.of(line), before.of(line));
             let Line { text, kind, culprit } = &self.lines.list[line as usize];
             if its.parts.max(was.parts) >= 2.0 && (its.parts - was.parts).abs() >= 0.5 * was.parts.max(2.0) {
-                notes.insert(0, format!("{:.1} times in each, {:.1} times before", its.parts, was.parts));
+                notes.insert(0, format!("{:.1} per request, {:.1} before", its.parts, was.parts));
             }
             More {
                 rank,

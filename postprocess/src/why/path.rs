@@ -8,7 +8,7 @@
 //! Invariant: what the cause is at a moment depends on the thread and the moment alone; so the path of a request is a
 //! piece of the path of any longer stretch of its thread.
 
-use super::cause::{Cause, Causes, Chain, Kind, NAMELESS, UNBORN};
+use super::cause::{Cause, Causes, Chain, Kind, ENDED, NAMELESS, UNBORN};
 use super::message::Message;
 use super::request::Request;
 use super::timeline::{end, Thread, Timeline, Unseen};
@@ -176,6 +176,9 @@ impl Path<'_> {
     /// Divides the time until `to`, in which a thread does not run any more.
     fn rest(&mut self, thread: Option<&Thread>, of: Of, to: Time, depth: u32) {
         match thread {
+            Some(thread) if self.at < to && thread.exit.is_some_and(|exit| exit <= self.at) => {
+                self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Unknown, ENDED) }, None, None);
+            }
             Some(thread) if self.at < to => {
                 self.off_cpu(thread, of, to, (thread.runs.last().map(|run| run.cpu), None), depth);
             }

@@ -110,8 +110,7 @@ fn planted(planted: Planted) -> Vec<u8> {
 
 #[test]
 fn the_way_there_is_told() {
-    let cause =
-        "waiting for a message of nginx on server, meanwhile the request was on its way to it through the network";
+    let cause = "waiting for a message of nginx on server, meanwhile the request was on its way to it";
     assert_most(&planted(Planted { there: MORE, ..Planted::default() }), cause, "network");
 }
 
@@ -131,7 +130,7 @@ fn the_peer_s_work_is_told() {
 
 #[test]
 fn the_way_back_is_told() {
-    let cause = "waiting for a message of nginx on server, meanwhile it was on its way from there through the network";
+    let cause = "waiting for a message of nginx on server, meanwhile the packet was on its way";
     assert_most(&planted(Planted { back: MORE, ..Planted::default() }), cause, "network");
 }
 

@@ -8,7 +8,7 @@ use postprocess::source::events::read;
 use postprocess::span::{build, Spans};
 use postprocess::time::Time;
 use postprocess::why::request::{find, Ask, Request};
-use postprocess::why::{explain, Timeline};
+use postprocess::why::{explain, Question, Timeline};
 
 use super::planted::{question, trace_of, MARKS};
 use super::{sample, spans};
@@ -47,6 +47,16 @@ fn processes_calls_faults_and_stretches_are_found_in_recorded_traces() {
     let one = found(&pipeline, Ask::Run("seq".into()))[0];
     let part = Request { start: one.start + Time(10), end: one.start + Time(1_000), ..one };
     assert_eq!(found(&pipeline, Ask::Range(part)), [part]);
+}
+
+#[test]
+fn time_after_the_end_of_a_thread_is_that() {
+    let slices = sample("slices");
+    let one = found(&slices, Ask::Run("slices".into()))[0];
+    let later = Request { start: one.end + Time(100_000), end: one.end + Time(100_900), ..one };
+    let why = explain(&Timeline::new(&slices), &Question { ask: Ask::Range(later), ..Question::default() }).unwrap();
+    let ended = why.causes.iter().find(|part| part.cause == "after its end").map(|part| part.time);
+    assert_eq!(ended, Some(900.0), "{:?}", why.causes);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn a_packet_that_is_sent_again_is_told_from_one_that_is_late() {
     assert_first(&answer(true), again, "BH:timer");
     let why = asked(&answer(false), &Ask::Mark("q".into()));
     let late = &why.compared.unwrap().causes[0].cause;
-    assert!(late.starts_with("waiting for the network; what happens beyond this machine is not known"), "{late}");
+    assert!(late.starts_with("waiting for a packet whose sender is not in the trace"), "{late}");
 }
 
 /// A request to another thread and its answer, as packets: how long the thread works, how long the answer is on its
@@ -66,7 +66,7 @@ fn exchange(trace: &mut TraceBuilder, at: u64, (work, way): (u64, u64), packets:
 }
 
 const WORK: &str = "waiting for a message of other.200, meanwhile user code";
-const WAY: &str = "waiting for a message of other, meanwhile it was on its way from there through the network";
+const WAY: &str = "waiting for a message of other, meanwhile the packet was on its way";
 
 #[test]
 fn the_way_of_a_message_is_told_from_the_work_for_it() {
@@ -87,7 +87,7 @@ fn equal_messages_are_told_apart_by_when_they_were_sent() {
     // The next hash is another message's, and not the next byte.
     let other = trace_of(move |trace, at| exchange(trace, at, (6_000, 0), [request, answer, same(5, 100)], false));
     let first = &asked_of(&other).compared.unwrap().causes[0].cause;
-    assert!(first.starts_with("waiting for the network; what happens beyond this machine"), "{first}");
+    assert!(first.starts_with("waiting for a packet whose sender"), "{first}");
 }
 
 #[test]
@@ -192,6 +192,6 @@ fn a_message_of_this_machine_that_another_receives_is_its_sender_s() {
     for received in [Received::DeferredByDevice, Received::SteeredByDevice] {
         let why = asked(&of(received), &Ask::Mark("q".into()));
         let first = &why.compared.unwrap().causes[0].cause;
-        assert!(first.starts_with("waiting for the network; what happens beyond"), "{first}");
+        assert!(first.starts_with("waiting for a packet whose sender is not"), "{first}");
     }
 }

@@ -64,7 +64,7 @@ fn a_device_is_told_though_it_interrupts_another_cpu() {
         })
     };
     for softirq in [false, true] {
-        assert_first(&of(softirq), "waiting for the disk, until irq#36", "irq#36");
+        assert_first(&of(softirq), "waiting for the disk (irq#36)", "irq#36");
     }
 }
 
@@ -83,7 +83,7 @@ fn a_holder_of_a_lock_that_lost_its_cpu_is_told_with_who_had_that() {
 #[test]
 fn a_holder_of_a_lock_that_waits_for_the_disk_is_told_with_the_disk() {
     let bytes = trace_of(holder_in_fsync);
-    let cause = "waiting for a lock of other.200, meanwhile waiting for the disk, until irq#36";
+    let cause = "waiting for a lock of other.200, meanwhile waiting for the disk (irq#36)";
     assert_first(&bytes, cause, "other.200");
     let why = asked(&bytes, &Ask::Mark("q".into()));
     assert_eq!(why.compared.unwrap().causes[0].detail, ["asleep in sys#74 100 %"]);
@@ -147,7 +147,7 @@ fn waiting_again(trace: &mut TraceBuilder, at: u64, sends: bool) -> u64 {
 #[test]
 fn a_wait_that_a_timeout_ends_and_that_is_taken_up_again_is_one_wait() {
     let waits = "waiting for a pipe or socket of other.200, meanwhile waiting for ";
-    let message = format!("{waits}the network; what happens beyond this machine is not known, until BH:rx");
+    let message = format!("{waits}a packet whose sender is not in the trace (BH:rx)");
     assert_first(&trace_of(|trace, at| waiting_again(trace, at, false)), &message, "other.200");
     // Who sends something has not only waited.
     let why = asked(&trace_of(|trace, at| waiting_again(trace, at, true)), &Ask::Mark("q".into()));
@@ -169,7 +169,7 @@ fn an_own_wait_that_is_taken_up_again_after_the_request_is_not_that_of_the_reque
         [text(0), text(1)],
         [
             "waiting for time to pass: a sleep or a timeout",
-            "waiting for the network; what happens beyond this machine is not known, until BH:rx"
+            "waiting for a packet whose sender is not in the trace (BH:rx)"
         ]
     );
 }
