@@ -60,7 +60,8 @@ fn without_time(verdict: &str) -> String {
 fn said_by_terminal(why: &Why) -> Value {
     let notes = |detail: &[String]| -> Vec<String> {
         let kept = detail.iter().filter(|note| !is_of_spans(note));
-        kept.map(|note| note.replace("per normal one", "per other")).collect()
+        kept.map(|note| note.replace("per slow request", "per request").replace("per normal one", "per other one"))
+            .collect()
     };
     let excess = |cause: &Excess| {
         let Excess { cause, time, share, in_slow, in_normal, detail, .. } = cause;

@@ -17,12 +17,11 @@ use super::{Span, NONE};
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::event::work::Work;
+use crate::event::CPUS_MAX;
 use crate::id::Pid;
 use crate::time::Time;
 
-/// CPUs beyond this are one: a number so large is damage.
-const CPUS_MAX: usize = 1 << 16;
-/// Interrupts of a CPU that are told from each other.
+/// Interrupts of a CPU that are told from each other; as many as the page knows (viewer/data/calls.js).
 const INTERRUPTS_MAX: usize = 16;
 
 /// A call, as far as its pieces have been seen.
@@ -135,7 +134,8 @@ impl Wholes {
     #[inline]
     pub fn add(&mut self, activity: Activity, span: &Span, mut over: impl FnMut(&Whole)) -> (Piece, bool) {
         let (Some(cpu), false) = (span.cpu, activity == Activity::Stalled) else { return (Piece::None, false) };
-        let number = cpu.index().min(CPUS_MAX);
+        // A number so large is damage.
+        let number = cpu.index().min(CPUS_MAX as usize);
         if self.cpus.len() <= number {
             self.cpus.resize_with(number + 1, OfCpu::default);
         }

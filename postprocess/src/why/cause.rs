@@ -195,7 +195,7 @@ impl Causes {
             },
             Kind::Offline => "the CPU was offline".to_string(),
             Kind::Lost => "not known: events were lost".to_string(),
-            Kind::Unknown if cause.name == ENDED => "after its end".to_string(),
+            Kind::Unknown if cause.name == ENDED => "the thread had ended".to_string(),
             Kind::Unknown => "not known: not in the trace".to_string(),
         };
         let (chain, left_out) = self.chain(cause.chain);
@@ -270,7 +270,8 @@ fn wait(name: &str, ended: &str) -> String {
     if let Some(lock) = name.strip_prefix(LOCK) {
         return format!("waiting for the lock {lock}");
     }
-    let (what, by_timer) = match Reason::named(name) {
+    let reason = Reason::named(name);
+    let (what, by_timer) = match reason {
         Reason::Disk => (
             "waiting for the disk",
             "waiting for the disk until a timer: held back while too much is still to be written",
@@ -294,7 +295,7 @@ fn wait(name: &str, ended: &str) -> String {
             ("waiting, for what is not known", "")
         }
     };
-    match (ended, Reason::named(name)) {
+    match (ended, reason) {
         ("", _) => what.to_string(),
         ("BH:timer", _) if !by_timer.is_empty() => by_timer.to_string(),
         ("BH:timer", _) => what.to_string(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // System calls, faults, interrupts and bottom halves as wholes: each from the start of its first piece to the end of its last, whatever
 // cut in and whatever the thread waited for. They are kept as spans are, so that whatever lists spans lists them. Which piece continues
-// which call, the page is told: `link` of docs/format.md.
+// which call, `link` says: sink/page/links.rs.
 
 import { countersOf } from "./counters.js";
 import { Kind } from "./tables.js";
@@ -54,7 +54,7 @@ export function wholeCalls(store) {
   }
 }
 
-/** Interrupts of a CPU that a piece may continue one of. */
+/** Interrupts of a CPU that a piece may continue one of, as span/whole.rs has it. */
 const INTERRUPTS_MAX = 16;
 
 /**

@@ -135,7 +135,7 @@ export function compare(requests, numbers, some, others, timeMin = 0) {
     const [its, usual] = [meanOf(some, cause), meanOf(others, cause)];
     const [thread, notes] = [aloneIn(requests, some, cause), details.get(cause) ?? []];
     const often = its.parts >= factor * usual.parts && its.parts >= usual.parts + least && its.parts >= times
-      ? [`${roundedText(its.parts, 1)} per slow request, ${roundedText(usual.parts, 1)} per other`] : [];
+      ? [`${roundedText(its.parts, 1)} per request, ${roundedText(usual.parts, 1)} per other one`] : [];
     return {
       cause, words: requests.words(cause, thread) + (paces ? paceText(pace, ...paces) : ""), time, share: time / excess, inSome: its.requests, inOthers: usual.requests,
       notes: [...often, ...notes],

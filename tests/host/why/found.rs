@@ -55,7 +55,7 @@ fn time_after_the_end_of_a_thread_is_that() {
     let one = found(&slices, Ask::Run("slices".into()))[0];
     let later = Request { start: one.end + Time(100_000), end: one.end + Time(100_900), ..one };
     let why = explain(&Timeline::new(&slices), &Question { ask: Ask::Range(later), ..Question::default() }).unwrap();
-    let ended = why.causes.iter().find(|part| part.cause == "after its end").map(|part| part.time);
+    let ended = why.causes.iter().find(|part| part.cause == "the thread had ended").map(|part| part.time);
     assert_eq!(ended, Some(900.0), "{:?}", why.causes);
 }
 
