@@ -98,8 +98,6 @@ pub struct Why {
     pub left_out: usize,
     /// The slow ones against the normal ones; nothing if there are too few.
     pub compared: Option<Compared>,
-    /// The start of the trace, from which the text counts.
-    pub base: Time,
 }
 
 /// Durations that this many of the requests do not exceed.
@@ -174,7 +172,6 @@ fn of_requests(timeline: &Timeline, requests: &[Request], question: &Question) -
         causes: parts,
         left_out,
         compared,
-        base: timeline.extent.0,
         ..Why::default()
     }
 }

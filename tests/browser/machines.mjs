@@ -45,7 +45,7 @@ export const machines = {
     await click(page, "GUEST fold 0");
     const left = open.filter((label, k) => !label.startsWith("db CPU") && k !== open.indexOf("\u2514 guest CPU 0"));
     assert.deepEqual(await standing(page), left);
-    await page.waitForFunction(() => location.hash.includes("fold=CPU.1%2CGUEST.0"));
+    await page.waitForFunction(() => location.hash.includes("fold=CPU.1,GUEST.0"));
     await page.reload();
     await page.waitForFunction(() => window.__ku?.ready === true);
     await settle(page);

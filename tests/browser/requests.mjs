@@ -9,10 +9,18 @@ const settle = (page) => ask(page, () => new Promise((done) => requestAnimationF
 const linesOf = (page, table) => page.locator(`#details ${table} tbody tr`).evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
 /** What the picture has of the path of a request. */
 const drawn = (page) => ask(page, () => __ku.app.overlay.paths.drawn);
+/** The picture and what lies on it. */
+const picture = (page) => ask(page, () => ["base", "overlay"].map((id) => document.getElementById(id).toDataURL()));
 const panel = (page) => page.locator("#details").textContent();
 
 async function press(page, key) {
   await page.keyboard.press(key);
+  await settle(page);
+}
+
+/** Enters an address. */
+async function goTo(page, hash) {
+  await ask(page, (hash) => (location.hash = hash), hash);
   await settle(page);
 }
 
@@ -58,10 +66,13 @@ export const requests = {
     await settle(page);
     const one = await ask(page, () => {
       const { asked: { requests: { start, dur }, request }, view: { t0, t1 } } = __ku.app;
-      return { request, start: start[request], dur: dur[request], t0, t1, open: __ku.app.groups.slice(0, 2).every((group) => !group.collapsed) };
+      return { request, pid: __ku.app.asked.requests.pid[request], start: start[request], dur: dur[request], t0, t1, open: __ku.app.groups.slice(0, 2).every((group) => !group.collapsed) };
     });
     // The longest of all, whose times may contain that in which CPUs stood still, which is told apart in comparing.
     assert.equal(one.request, await ask(page, () => __ku.app.asked.requests.byDuration.at(-1)));
+    // Each line is another event.
+    assert.ok(compared.event_count > 1 && said.includes(`${compared.event_count} events; the longest: `), said);
+    assert.equal((await linesOf(page, ".listed")).length, Math.min(compared.event_count, 30));
     const most = await ask(page, (request) => shownName(__ku.app.asked.requests.causesOf(request)[0].words), one.request);
     assert.ok(said.includes(`slowest ${compared.apart.slow} take `), said);
     assert.ok(one.t0 < one.start && one.t1 > one.start + one.dur && (one.t1 - one.t0) < 1.2 * one.dur && one.open, JSON.stringify(one));
@@ -82,12 +93,37 @@ export const requests = {
       return all.dur[normalBeside(all, request)] / all.dur[request];
     })) < 1e-6, `${ours} ${normals}`);
 
-    // The address brings it back, in a page that is opened anew.
-    await page.waitForFunction((request) => location.hash.includes(`requests=all&request=${request}`), one.request);
+    // The address brings it back, in a page that is opened anew, to the pixel.
+    await page.waitForFunction((pid) => location.hash.includes(`requests=all&request=${pid}@`), one.pid);
+    await settle(page);
+    const seen = await picture(page);
     await page.reload();
     await page.waitForFunction(() => window.__ku?.ready === true);
     await page.waitForSelector("#details .strip");
     await settle(page);
+    assert.deepEqual(await picture(page), seen, "another picture");
+    // So does the address that the terminal prints.
+    const [{ address, start }] = compared.events;
+    assert.equal(start, one.start);
+    await goTo(page, "#t=0..1");
+    await goTo(page, address.replace(/^[^#]*/, ""));
+    await page.waitForSelector("#details .strip");
+    await settle(page);
+    assert.deepEqual(await picture(page), seen, `another picture of ${address}`);
+    // Of a request that the page does not carry, there is its time.
+    const early = await ask(page, () => __ku.app.asked.requests.start[0] / 1e8);
+    await goTo(page, `#request=${one.pid}@${(early + 1e-7).toFixed(8)}..${(early + 1e-5).toFixed(8)}`);
+    assert.equal(await page.locator("#details").isVisible(), false);
+    assert.ok(await ask(page, (early) => __ku.app.view.t0 > early * 1e8 - 100 && __ku.app.view.t1 < early * 1e8 + 1100, early));
+    await goTo(page, address.replace(/^[^#]*/, ""));
+    await page.waitForSelector("#details .strip");
+    // From event to event.
+    for (const [words, at] of [["Next event", 2], ["Next event", 3], ["Event before", 2], ["Event before", 1]]) {
+      await page.getByRole("button", { name: words }).click();
+      await settle(page);
+      assert.ok((await panel(page)).includes(`Event ${at} of ${compared.event_count}`), await panel(page));
+    }
+    assert.equal(await ask(page, () => __ku.app.asked.request), one.request);
     // The panel takes some of the picture's width.
     assert.ok((await drawn(page)).lines > 5);
 
@@ -127,7 +163,7 @@ export const requests = {
     assert.equal(await page.locator("#details").isVisible(), false);
     assert.ok(!(await ask(page, () => location.hash)).includes("request") || await page.waitForFunction(() => !location.hash.includes("request")));
     // The three slowest stand in Start here, each a link.
-    const slowest = await ask(page, () => [...__ku.app.asked.requests.byDuration].slice(-3).reverse());
+    const slowest = await ask(page, () => __ku.app.asked.eventsOf(__ku.app.asked.requests, null).list.slice(0, 3).map(({ longest }) => longest));
     for (const [k, number] of slowest.entries()) {
       await page.getByRole("button", { name: "Start here" }).click();
       const lines = await page.locator("#start button").evaluateAll((all) => all.map((line) => line.firstChild.textContent));

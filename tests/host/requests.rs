@@ -14,6 +14,7 @@ use postprocess::span::Spans;
 use postprocess::why::carry::carried;
 use postprocess::why::cause::Kind;
 use postprocess::why::compare::{Apart, Compared, Excess};
+use postprocess::why::event::Event;
 use postprocess::why::{explain, Question, Timeline, Why};
 use regex::Regex;
 use serde_json::{json, Value};
@@ -48,6 +49,7 @@ fn said_by_page(spans: &Spans) -> Option<Value> {
 /// What the terminal alone says of a cause: it looks at spans for that.
 fn is_of_spans(note: &str) -> bool {
     ["there ran ", "asleep in ", "while another CPU was idle "].iter().any(|own| note.starts_with(own))
+        || note.contains(" samples: ")
 }
 
 /// A sentence without its first duration, which the page gives with more digits.
@@ -73,10 +75,12 @@ fn said_by_terminal(why: &Why) -> Value {
             "excess": excess, "time": cause.time, "inSlow": cause.in_slow, "inNormal": cause.in_normal, "slow": slow,
         })
     });
+    let event = |e: &Event| json!([e.start, e.dur, e.thread, e.requests, e.cause, e.time]);
+    let events: Vec<Value> = compared.into_iter().flat_map(|compared| &compared.events).map(event).collect();
     let parts: Vec<Value> = why.causes.iter().map(|p| json!([p.cause, p.time, p.share, p.requests])).collect();
     json!({
         "asked": why.asked, "verdict": without_time(&why.verdict), "count": why.count, "unfinished": why.unfinished, "total": why.total, "amiss": 0, "leftOut": why.left_out, "parts": parts,
-        "still": still,
+        "still": still, "events": events, "eventCount": compared.map_or(0, |compared| compared.event_count),
         "compared": compared.map(|compared| json!({
             "slow": compared.slow, "normal": compared.normal, "excess": compared.excess, "leftOut": compared.left_out,
             "causes": compared.causes.iter().map(excess).collect::<Vec<_>>(),
@@ -91,12 +95,16 @@ fn in_form(page: &Value) -> Value {
         causes.as_array().unwrap().iter().map(of).collect()
     };
     let compared = &page["compared"];
+    // The terminal has as many as causes.
+    let shown = page["events"].as_array().unwrap().iter().take(Question::default().top).cloned().collect();
     let excess = ["words", "time", "share", "inSome", "inOthers", "notes"];
     json!({
         "asked": page["asked"], "verdict": without_time(page["verdict"].as_str().unwrap()), "count": page["count"], "unfinished": page["unfinished"], "total": page["total"], "amiss": page["amiss"],
         "leftOut": page["parts"]["leftOut"],
         "parts": list(&page["parts"]["causes"], &["words", "time", "share", "inSome"]),
         "still": page["still"],
+        "events": list(&shown, &["start", "dur", "thread", "count", "cause", "time"]),
+        "eventCount": page["events"].as_array().unwrap().len(),
         "compared": compared.is_object().then(|| json!({
             "slow": page["slow"], "normal": page["normal"], "excess": compared["excess"], "leftOut": compared["leftOut"],
             "causes": list(&compared["causes"], &excess),

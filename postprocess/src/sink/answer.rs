@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The answer of `why` and of `diff` for people. A line that tells a cause begins with its rank and is never wrapped.
 
+use std::collections::BTreeSet;
 use std::fmt::{Result, Write};
 
 use crate::readable::{count, percent, seconds, time};
@@ -45,7 +46,7 @@ impl Why {
         }
         if let Some((compared, first)) = self.compared.as_ref().and_then(|c| Some((c, c.events.first()?))) {
             let events = count(compared.event_count as u64, "event", "events");
-            let (dur, at) = (time(first.dur), seconds(first.start - self.base));
+            let (dur, at) = (time(first.dur), seconds(first.start));
             writeln!(out, "{events}; the longest: {dur} at {at} s, {}", of_event(first))?;
         }
         match self.unfinished {
@@ -126,24 +127,16 @@ impl Why {
             writeln!(out, "\nWith that time the {takes} {more} more than normal ones:\n")?;
             self.excess(out, "", cause, *slow, normal)?;
         }
-        self.events(out, compared)
-    }
-
-    /// The longest requests, of as many events.
-    fn events(&self, out: &mut String, compared: &Compared) -> Result {
         // Where each is one request, the causes have shown them.
-        if compared.event_count < 2 || compared.event_count == compared.slow.count {
-            return Ok(());
+        let are_shown = compared.event_count < 2 || compared.event_count == slow;
+        let events = if are_shown { &[][..] } else { &compared.events[..compared.events.len().min(EVENTS)] };
+        if !are_shown {
+            longest_of(out, events, compared.event_count)?;
         }
-        writeln!(out, "\nThe longest request of each of {} events:\n", compared.event_count)?;
-        for event in compared.events.iter().take(EVENTS) {
-            request(out, event.start - self.base, event.dur, &event.thread, &event.address)?;
-            writeln!(out, "{:BEFORE$}{}", "", of_event(event))?;
-        }
-        match compared.event_count.saturating_sub(EVENTS) {
-            0 => Ok(()),
-            more => writeln!(out, "... {} more", count(more as u64, "event", "events")),
-        }
+        let apart = apart.iter().flat_map(|apart| &apart.cause.examples);
+        let examples = causes.iter().flat_map(|cause| &cause.examples).chain(apart);
+        let examples = examples.map(|its| (its.start, &*its.address));
+        addresses(out, examples.chain(events.iter().map(|its| (its.start, &*its.address))))
     }
 
     /// A line, or some, of a cause.
@@ -155,7 +148,7 @@ impl Why {
         if !detail.is_empty() {
             writeln!(out, "{:BEFORE$}{}", "", detail.join("; "))?;
         }
-        shown(out, examples, self.base)
+        shown(out, examples)
     }
 
     /// Where the time of all requests went.
@@ -231,12 +224,15 @@ impl Diff {
             if !detail.is_empty() {
                 writeln!(out, "{:BEFORE$}{}", "", detail.join("; "))?;
             }
-            shown(out, examples, self.base)?;
+            shown(out, examples)?;
         }
         if *left_out > 0 {
             writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
         }
-        writeln!(out, "{:>14}{:>9}{:26}all else, together\n", "", whole(*unexplained), "")
+        writeln!(out, "{:>14}{:>9}{:26}all else, together", "", whole(*unexplained), "")?;
+        let examples = causes.iter().flat_map(|cause| &cause.examples);
+        addresses(out, examples.map(|its| (its.start, &*its.address)))?;
+        writeln!(out)
     }
 }
 
@@ -254,15 +250,36 @@ fn heading(out: &mut String) -> Result {
     writeln!(out, "{:>14}{:>9}{:>12}{:>12}  CAUSE", "more time", "share", "in slow", "in normal")
 }
 
-/// Requests to look at, in a trace that begins at `base`.
-fn shown(out: &mut String, examples: &[Example], base: Time) -> Result {
-    examples.iter().try_for_each(|its| request(out, its.start - base, its.dur, &its.thread, &its.address))
+/// Requests to look at.
+fn shown(out: &mut String, examples: &[Example]) -> Result {
+    examples.iter().try_for_each(|its| request(out, its.start, its.dur, &its.thread))
 }
 
-/// A request to look at: when it began, how long it took, its thread and the page.
-fn request(out: &mut String, at: Time, dur: Time, thread: &str, address: &str) -> Result {
-    let of = format!("{:>14} {:>10}  {thread}", format!("{} s", seconds(at)), time(dur));
-    writeln!(out, "{of:<width$} {address}", width = BEFORE - 1)
+/// A request to look at: when it began, how long it took, and its thread.
+fn request(out: &mut String, start: Time, dur: Time, thread: &str) -> Result {
+    writeln!(out, "{:>14} {:>10}  {thread}", format!("{} s", seconds(start)), time(dur))
+}
+
+/// The longest requests, of as many of all `events`.
+fn longest_of(out: &mut String, longest: &[Event], events: usize) -> Result {
+    writeln!(out, "\nThe longest request of each of {events} events:\n")?;
+    for event in longest {
+        request(out, event.start, event.dur, &event.thread)?;
+        writeln!(out, "{:BEFORE$}{}", "", of_event(event))?;
+    }
+    match events - longest.len() {
+        0 => Ok(()),
+        more => writeln!(out, "... {} more", count(more as u64, "event", "events")),
+    }
+}
+
+/// Where the page shows the requests that begin at these moments, each once.
+fn addresses<'a>(out: &mut String, those: impl Iterator<Item = (Time, &'a str)>) -> Result {
+    let those: BTreeSet<(Time, &str)> = those.collect();
+    if !those.is_empty() {
+        writeln!(out, "\nIn the page:\n")?;
+    }
+    those.iter().try_for_each(|(start, address)| writeln!(out, "{:>14}  {address}", format!("{} s", seconds(*start))))
 }
 
 /// How many requests an event has, and what the longest of them spent most of its time with.

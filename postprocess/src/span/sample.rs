@@ -22,9 +22,9 @@ pub struct Count {
     pub unknown: u64,
 }
 
-/// The address that a sample is named by: `PC=` and 12 digits or more, which no function is called.
-fn address(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("PC=").filter(|digits| digits.len() >= 12)?;
+/// The address that a sample is named by, after `PC=`: 12 digits or more, which no function is called.
+pub fn address(name: &str) -> Option<u64> {
+    let digits = Some(name).filter(|digits| digits.len() >= 12)?;
     u64::from_str_radix(digits, 16).ok()
 }
 
@@ -35,7 +35,7 @@ pub fn name(spans: &mut Spans, kind: Point, mut find: impl FnMut(Pid, u64) -> Op
     let mut count = Count::default();
     let mut found: HashMap<(Pid, u64), Option<(NameId, i64)>> = HashMap::new();
     for span in spans.iter_mut().filter(|s| s.what == What::Point(kind)) {
-        let pc = names.get(span.name.index()).and_then(|name| address(name));
+        let pc = names.get(span.name.index()).and_then(|name| address(name.strip_prefix("PC=")?));
         let (Some(pid), Some(pc)) = (span.pid, pc) else { continue };
         let known = found.entry((pid, pc)).or_insert_with(|| {
             let (text, hash) = in_function(&find(pid, pc)?);

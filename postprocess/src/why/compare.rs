@@ -344,7 +344,8 @@ pub fn compare(data: &Data, causes: &mut Causes, question: &Question, still: &[T
     let events = whole.events(data, causes);
     let cause = whole.excesses(data, causes, vec![(cause, None, whole.more(cause))], &events).pop();
     let apart = cause.map(|cause| Apart { slow: whole.slow.requests, excess, cause: Excess { rank: 0, ..cause } });
-    Some(Compared { apart, ..rest })
+    // The slowest are those of all their time.
+    Some(Compared { apart, events: events.list, event_count: events.count, ..rest })
 }
 
 /// The slow requests and the normal ones.

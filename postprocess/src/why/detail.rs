@@ -10,11 +10,14 @@ use super::compare::Data;
 use super::path::{path, Part};
 use super::timeline::{end, Timeline};
 use crate::id::{CpuId, Pid};
+use crate::span::sample;
 use crate::span::what::Share;
 use crate::time::Time;
 
 /// Requests that are looked at, at most.
 pub const LOOKED_AT: usize = 500;
+/// Samples of fewer do not tell what most of the time went into.
+const SAMPLES_MIN: u32 = 3;
 /// Names shown of several.
 pub const NAMES: usize = 3;
 
@@ -29,7 +32,10 @@ struct Gathered<'a> {
     cpus: BTreeMap<CpuId, Time>,
     did: BTreeMap<&'a str, Time>,
     /// In which calls and faults a thread slept.
-    slept: BTreeMap<&'a str, Time>,
+    slept: BTreeMap<String, Time>,
+    /// In which functions a CPU was when it was looked at, and how often it was.
+    sampled: BTreeMap<&'a str, u32>,
+    samples: u32,
     /// While some other CPU was idle.
     beside_idle: Time,
 }
@@ -62,7 +68,15 @@ impl<'a> Gathered<'a> {
         // Who sleeps is not in a part that a thread is not to blame for.
         let sleeper = part.culprit.or((cause.chain == Chain::OWN).then_some(own));
         if let (Kind::Wait, Some(call)) = (cause.kind, sleeper.and_then(|pid| timeline.slept_in(pid, part.start))) {
-            *self.slept.entry(call).or_default() += dur;
+            *self.slept.entry(timeline.with_argument(&call)).or_default() += dur;
+        }
+        if let (Kind::User | Kind::Kernel | Kind::Interrupt, Some(cpu)) = (cause.kind, part.cpu) {
+            for sample in timeline.sampled(cpu, part.start, part.end) {
+                self.samples += 1;
+                if let Some(function) = function(timeline.text(&sample)) {
+                    *self.sampled.entry(function).or_default() += 1;
+                }
+            }
         }
         if let (Kind::Queue, Some(_), Some(cpu)) = (cause.kind, part.culprit, part.cpu) {
             for span in timeline.executed(cpu, part.start, part.end) {
@@ -88,10 +102,13 @@ impl<'a> Gathered<'a> {
                 self.shares(most(&self.did).map(|(name, time)| (name.to_string(), time)))
             ));
         }
+        if !self.sampled.is_empty() && self.samples >= SAMPLES_MIN {
+            notes.push(self.functions());
+        }
         if !self.slept.is_empty() {
             notes.push(format!(
                 "asleep in {}",
-                self.shares(most(&self.slept).map(|(call, time)| (call.to_string(), time)))
+                self.shares(most(&self.slept).map(|(call, time)| (call.clone(), time)))
             ));
         }
         if self.beside_idle * 10 > self.time {
@@ -102,6 +119,15 @@ impl<'a> Gathered<'a> {
         }
         notes.retain(|note| !note.is_empty());
         notes
+    }
+
+    /// Where most samples were.
+    fn functions(&self) -> String {
+        let mut list: Vec<(&&str, &u32)> = self.sampled.iter().collect();
+        list.sort_by_key(|(name, samples)| (std::cmp::Reverse(**samples), **name));
+        let part = |samples: u32| f64::from(samples) * 100.0 / f64::from(self.samples);
+        let shown = list.iter().take(NAMES).map(|(name, samples)| format!("{name} {:.0} %", part(**samples)));
+        format!("{} samples: {}", self.samples, shown.collect::<Vec<_>>().join(", "))
     }
 
     fn shares(&self, list: impl Iterator<Item = (String, Time)>) -> String {
@@ -118,10 +144,16 @@ impl<'a> Gathered<'a> {
     }
 }
 
+/// The function that a sample is named after; none if only its address is known.
+fn function(name: &str) -> Option<&str> {
+    let name = name.strip_prefix("PC=")?;
+    (sample::address(name).is_none()).then_some(name)
+}
+
 /// Largest first.
-fn most<K: Ord + Copy>(times: &BTreeMap<K, Time>) -> impl Iterator<Item = (&K, Time)> {
+fn most<K: Ord>(times: &BTreeMap<K, Time>) -> impl Iterator<Item = (&K, Time)> {
     let mut list: Vec<(&K, Time)> = times.iter().map(|(key, time)| (key, *time)).collect();
-    list.sort_by_key(|(key, time)| (std::cmp::Reverse(*time), *key));
+    list.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
     list.into_iter()
 }
 

@@ -44,8 +44,6 @@ pub struct Diff {
     pub verdict: Verdict,
     /// The requests around the percentile that has changed most; nothing if none has.
     pub through: Option<Through>,
-    /// The start of the second trace, from which the text counts.
-    pub base: Time,
 }
 
 /// Requests around a percentile, of two traces.
@@ -160,7 +158,6 @@ impl Before {
             percentiles,
             verdict,
             through,
-            base: timeline.extent.0,
         })
     }
 }

@@ -46,10 +46,9 @@ fn example(data: &Data, request: &Request) -> Example {
     }
 }
 
-/// The address of the page that shows a request with a little before and after.
+/// The address of the page that shows a request: the page's own form of it, `#request=PID@START..END`, both in seconds
+/// after the base minute.
 pub fn address(data: &Data, request: &Request) -> String {
-    let margin = request.dur() / 20 + Time::UNIT;
-    let second = |at: Time| format!("{:.8}", at.seconds());
-    let (from, to) = (second(request.start - margin), second(request.end + margin));
-    format!("{}#t={from}..{to}&open=CPU,PID", data.page)
+    let Request { pid, start, end } = request;
+    format!("{}#request={}@{:.8}..{:.8}", data.page, pid.number(), start.seconds(), end.seconds())
 }

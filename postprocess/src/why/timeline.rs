@@ -27,6 +27,8 @@ use crate::time::Time;
 const MAX_CPUS: usize = 1 << 16;
 /// Calls in which threads are born.
 const BIRTHS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
+/// A tick tells this long after its interrupt has begun, at most, what it interrupted: 1 ms.
+const TOLD_LATE: Time = Time(100_000);
 /// A frequency beyond it is damage.
 const MHZ_MAX: i64 = 1_000_000;
 /// Threads that are found without a search.
@@ -57,6 +59,8 @@ pub struct Timeline<'a> {
     stolen: Stolen,
     /// The samples of each CPU's frequency.
     frequencies: Vec<Vec<u32>>,
+    /// The samples of each CPU's program counter.
+    samples: Vec<Vec<u32>>,
     /// What tells how fast work was done.
     pub meter: Meter,
     /// First and last moment of the trace.
@@ -159,7 +163,8 @@ impl<'a> Timeline<'a> {
         let ends = |name: &String| matches!(name.as_str(), "exit" | "exit_group");
         let ends: Vec<bool> = spans.names.iter().map(ends).collect();
         let (known, mut again) = (Calls::new(spans), Again::default());
-        let (mut calls, mut points, mut frequencies) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut calls, mut points) = (Vec::new(), Vec::new());
+        let (mut frequencies, mut samples): (Vec<Vec<u32>>, Vec<Vec<u32>>) = Default::default();
         for (n, s) in (0..).zip(rows.iter()) {
             match s.what() {
                 What::Arc(Arc::Wakeup { woken, .. }) => {
@@ -183,6 +188,7 @@ impl<'a> Timeline<'a> {
                     match (point, s.cpu) {
                         (Point::Frequency, Some(cpu)) => list(&mut frequencies, cpu).push(n),
                         (Point::Steal, Some(cpu)) => list(&mut stolen.0, cpu).push(n),
+                        (Point::PcUser | Point::PcKernel, Some(cpu)) => list(&mut samples, cpu).push(n),
                         _ => {}
                     }
                     let Some(pid) = s.pid else { continue };
@@ -239,6 +245,7 @@ impl<'a> Timeline<'a> {
             meter: Meter::of(spans.meta.flags, !frequencies.is_empty()),
             stolen,
             frequencies,
+            samples,
             extent,
             messages,
         };
@@ -331,6 +338,18 @@ impl<'a> Timeline<'a> {
         self.before(arc.cpu?, arc.start + Time::UNIT).next()?.thread()
     }
 
+    /// A call that a thread sleeps in, with what its first argument says of what it waits for: a descriptor, or what is
+    /// known of the address of a lock.
+    pub fn with_argument(&self, call: &Span) -> String {
+        let name = self.text(call);
+        match self.known.of(call).filter(|_| call.arg != NONE) {
+            Some(Call::Futex) => format!("{name}(0x...{:04x})", call.arg & 0xffff),
+            Some(Call::Open | Call::Poll) if !name.starts_with("epoll") => name.to_string(),
+            Some(_) => format!("{name}({})", call.arg),
+            None => name.to_string(),
+        }
+    }
+
     /// Whether it is a call that sends.
     pub fn is_send(&self, span: &Span) -> bool {
         self.known.of(span) == Some(Call::Send)
@@ -351,6 +370,18 @@ impl<'a> Timeline<'a> {
         list.iter().rev().map(|&n| self.span(n))
     }
 
+    /// The samples of what a CPU did in a range of time. Each was taken in the interrupt of a tick, and is of what that
+    /// interrupted.
+    pub fn sampled(&self, cpu: CpuId, from: Time, to: Time) -> impl Iterator<Item = Span> + use<'_, 'a> {
+        let list = self.samples.get(cpu.index()).map_or(&[][..], |list| list);
+        let first = list.partition_point(|&n| self.rows.end(n) <= from);
+        let those = list[first..].iter().map(|&n| self.span(n)).take_while(move |s| end(s) <= to + TOLD_LATE);
+        those.filter(move |sample| {
+            let interrupted = self.before(cpu, end(sample)).find(|s| s.level() != Some(Level::Irq));
+            interrupted.is_some_and(|s| (from + Time::UNIT..=to).contains(&end(&s).min(end(sample))))
+        })
+    }
+
     /// The frequency of a CPU in a range of time, in MHz, times the time. Where it was not sampled it is what it was
     /// last; before that, what it was first.
     pub fn megahertz(&self, cpu: CpuId, from: Time, to: Time) -> i64 {
@@ -368,8 +399,8 @@ impl<'a> Timeline<'a> {
         sum
     }
 
-    /// The call or the fault in which a thread slept at this moment.
-    pub fn slept_in(&self, pid: Pid, at: Time) -> Option<&'a str> {
+    /// The first piece of the call or the fault in which a thread slept at this moment.
+    pub fn slept_in(&self, pid: Pid, at: Time) -> Option<Span> {
         let runs = &self.thread(pid)?.runs;
         let run = &runs[runs.partition_point(|run| run.start < at).checked_sub(1)?];
         let its = |s: &Span| s.start >= run.start && !s.is_own_code();
@@ -377,7 +408,7 @@ impl<'a> Timeline<'a> {
         let last =
             before.find(|s| s.thread() == Some(pid) && matches!(s.level(), Some(Level::Syscall | Level::Trap)))?;
         // One that has returned is over.
-        (last.ret == NONE).then(|| self.text(&last))
+        (last.ret == NONE).then_some(last)
     }
 
     /// The last wakeup of a thread up to this moment.

@@ -26,10 +26,10 @@ pub struct Asked {
     /// One thread's time; --from S --to S
     #[arg(long, value_name = "PID", conflicts_with = "Requests")]
     thread: Option<u32>,
-    /// With --thread: from this second of the trace on
+    /// With --thread: from this second on, as the answers and the page show them
     #[arg(long, value_name = "S", requires = "thread", hide = true, value_parser = second)]
     from: Option<f64>,
-    /// With --thread: up to this second of the trace
+    /// With --thread: up to this second
     #[arg(long, value_name = "S", requires = "thread", hide = true, value_parser = second)]
     to: Option<f64>,
     /// How many of 100 requests count as slow, 1 by default
@@ -153,7 +153,7 @@ impl Asked {
     /// # Errors
     /// A sentence, if there are no such requests, or if something is wrong that was to be checked.
     pub fn answer(&self, timeline: &Timeline, file: Option<&Path>) -> Result<String, String> {
-        let question = self.question(timeline.extent.0, file);
+        let question = self.question(file);
         if self.check {
             if let Some(wrong) = check::check(timeline, &question.ask)?.first() {
                 return Err(format!("the causes do not add up: {wrong}"));
@@ -166,10 +166,9 @@ impl Asked {
         }
     }
 
-    /// What is asked of a trace that begins at `base`.
-    fn question(&self, base: Time, file: Option<&Path>) -> Question {
+    fn question(&self, file: Option<&Path>) -> Question {
         Question {
-            ask: self.ask(base),
+            ask: self.ask(),
             slow: self.slow / 100.0,
             normal: self.normal.start / 100.0..self.normal.end / 100.0,
             excess_min: self.min_excess.unwrap_or(EXCESS_TIME_MIN),
@@ -178,10 +177,10 @@ impl Asked {
         }
     }
 
-    fn ask(&self, base: Time) -> Ask {
-        let at = |second: f64| base.saturating_add(Time::of_seconds(second));
+    fn ask(&self) -> Ask {
         let range = self.thread.map(|pid| {
-            let (start, end) = (self.from.map_or(Time::MIN, at), self.to.map_or(Time::MAX, at));
+            let start = self.from.map_or(Time::MIN, Time::of_seconds);
+            let end = self.to.map_or(Time::MAX, Time::of_seconds);
             Ask::Range(Request { pid: Pid::new(pid), start, end })
         });
         range.or_else(|| self.requests.ask()).unwrap_or_default()

@@ -243,6 +243,11 @@ export class Requests {
     return list.map(({ cause, time, threads }) => ({ cause, time, words: this.words(cause, threads.size === 1 ? this.thread([...threads][0]) : undefined) }));
   }
 
+  /** The number of the request of a thread with this start and end; -1 if there is none. @param {{pid: number, from: number, to: number}} named */
+  numberOf({ pid, from, to }) {
+    return this.start.findIndex((/** @type {number} */ start, /** @type {number} */ r) => start === from && start + this.dur[r] === to && this.pid[r] === pid);
+  }
+
   /** Those whose durations lie from and to a bound, by duration. @param {number} from @param {number} to */
   between(from, to) {
     const { byDuration, dur, n } = this;

@@ -2,7 +2,7 @@
 // The view in the address of the page: a bookmark, or an address sent with the file, shows what was in sight.
 //
 // `#t=41.1..41.4&open=CPU,PID&find=read&min=20`: the range in seconds from the base minute, the groups that are open,
-// the search; then the table or the requests shown, pinned and highlighted rows, what is drawn, the scrolled rows, whether rows count from their own starts, and the
+// the search; `#request=121@8.11756..8.13955`, as `kutrace_control why` prints it: a request, which fills the picture; then the table or the requests shown, pinned and highlighted rows, what is drawn, the scrolled rows, whether rows count from their own starts, and the
 // look, where they differ from the usual. A range or groups that it does not name, or names wrongly, stay as they are.
 // What was added to the page (notes, saved views) goes with the address into the browser's history, so that it outlives
 // loading the page anew.
@@ -29,7 +29,8 @@ export function addressOf(app) {
   const query = { from: view.relative ? "rows" : "", rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: min, max: max, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
   const rows = { ...app.list.address(app.listing), ...app.asked.address, pin: rowsText(view.pins), fold: foldedText(groups), lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
   const said = Object.entries({ ...rows, ...query }).filter(([, value]) => value !== "");
-  return `#${new URLSearchParams([...Object.entries(parts), ...said, ...look])}`;
+  // As a person would write it: what has no other meaning there stays as it is.
+  return `#${new URLSearchParams([...Object.entries(parts), ...said, ...look])}`.replaceAll("%2C", ",").replaceAll("%40", "@");
 }
 
 /** Shows what an address says. @param {App} app @param {string} hash */
@@ -59,6 +60,7 @@ export function showAddress(app, hash) {
     pattern: parts.get("find") ?? "", min: parts.get("min") ?? "", max: parts.get("max") ?? "",
     invert: parts.has("not"), ignoreCase: parts.get("case") === "ignore",
   });
+  app.asked.taken();
 }
 
 /** Lets the address follow the view, and the view an address that someone enters; whether it has shown one. @param {App} app */

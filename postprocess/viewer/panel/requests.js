@@ -2,7 +2,8 @@
 // The panel of requests: how long they took, what the slow ones have that others lack, and where the time of one went,
 // beside a normal one. What is told was computed when the page was made; data/excess.js adds it up.
 
-import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed } from "../data/format.js";
+import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed, UNITS_PER_SECOND } from "../data/format.js";
+import { Events } from "../data/events.js";
 import { compare, partsOf, slowAgainstNormal, verdictOf } from "../data/excess.js";
 import { threadsOf } from "../data/groups.js";
 import { readRequests } from "../data/requests.js";
@@ -33,6 +34,10 @@ export class Asked {
   part = null;
   /** The request shown; -1 for none. */
   request = -1;
+  /** The request that an address names, until it is looked for: its thread, and from when to when it is. @type {{pid: number, from: number, to: number} | null} */
+  named = null;
+  /** Whether what an address names is to fill the picture. */
+  fills = false;
   /** The cause whose requests are listed; -1 for all. */
   cause = -1;
   /** Once the page's data have been read. @type {Requests | null} */
@@ -45,6 +50,8 @@ export class Asked {
   drawn = null;
   /** The slow requests beside the normal ones, once they were compared: they are always the same. @type {ReturnType<typeof slowAgainstNormal>} */
   sides = null;
+  /** The events of the slowest requests, or of those of the part that was chosen. @type {{part: Asked["part"], events: Events} | null} */
+  grouped = null;
 
   /** @param {App} app */
   constructor(app) {
@@ -59,10 +66,10 @@ export class Asked {
     this.reading ??= readRequests(this.carried, chunks, this.app.store.meta.chunkBytes, this.app.store).then(
       (requests) => {
         this.requests = requests;
-        if (this.request >= requests.n) this.request = -1;
       },
       (e) => (this.error = e.message),
     ).then(() => {
+      this.goToNamed();
       this.app.showDetails();
       this.app.overlayChanged();
     });
@@ -72,6 +79,28 @@ export class Asked {
   /** @param {Requests} requests */
   sidesOf(requests) {
     return (this.sides ??= slowAgainstNormal(requests));
+  }
+
+  /** The events of the requests of a part of the durations, else of the slow ones; of all, where none are slow. @param {Requests} requests @param {Asked["part"]} part */
+  eventsOf(requests, part = this.part) {
+    if (!this.grouped || this.grouped.part !== part) {
+      const { byDuration, sides } = requests;
+      const numbers = part ? requests.between(part.from, part.to) : sides ? byDuration.subarray(sides[0].start, sides[0].end) : byDuration;
+      this.grouped = { part, events: new Events(requests, numbers) };
+    }
+    return this.grouped.events;
+  }
+
+  /** Shows the request that an address has named; where the page does not carry it, its time and the row of its thread. */
+  goToNamed() {
+    const { app, named, requests, error, fills } = this;
+    if (!named || error !== "") return;
+    this.named = null;
+    const number = requests ? requests.numberOf(named) : -1;
+    if (number >= 0) {
+      this.request = number;
+    } else if (!this.part) this.open = false;
+    if (fills || number < 0) fillWith(app, named.pid, named.from, named.to);
   }
 
   /** The critical path of the request that is shown. @returns {RequestPath | null} */
@@ -97,20 +126,33 @@ export class Asked {
 
   /** What the address says of it. */
   get address() {
-    const { open, part, request } = this;
-    return { requests: open ? (part ? `${part.from}..${part.to}` : "all") : "", request: open && request >= 0 ? String(request) : "" };
+    const { open, part, request, requests } = this;
+    return { requests: open ? (part ? `${part.from}..${part.to}` : "all") : "", request: open && requests && request >= 0 ? nameOf(requests, request) : "" };
   }
 
   /** Shows what an address says. @param {URLSearchParams} address */
   take(address) {
     const text = address.get("requests");
-    this.open = text !== null && this.carried !== undefined;
+    const [, pid, start, end] = /^(\d+)@(-?[\d.]+)\.\.(-?[\d.]+)$/.exec(address.get("request") ?? "") ?? [];
+    this.open = (text !== null || pid !== undefined) && this.carried !== undefined;
     const [, from, to] = /^(\d+)\.\.(\d+)$/.exec(text ?? "") ?? [];
     this.part = from ? { from: Number(from), to: Number(to) } : null;
-    this.request = /^\d+$/.test(address.get("request") ?? "") ? Number(address.get("request")) : -1;
-    if (this.requests && this.request >= this.requests.n) this.request = -1;
-    this.cause = -1;
+    this.request = this.cause = -1;
+    const units = (/** @type {string} */ seconds) => Math.round(Number(seconds) * UNITS_PER_SECOND);
+    this.named = pid === undefined ? null : { pid: Number(pid), from: units(start), to: units(end) };
+    this.fills = !address.has("t");
     if (this.open) this.app.listing = false;
+  }
+
+  /** Once all else of an address is shown: the request that it names. */
+  taken() {
+    if (!this.named) return;
+    if (this.carried && !this.requests) {
+      this.read();
+      return;
+    }
+    this.goToNamed();
+    this.app.showDetails();
   }
 
   /** Undoes one thing: the request, the part of the durations, the panel. */
@@ -147,9 +189,12 @@ export function listenToRequests(app) {
   byId("requests").addEventListener("click", () => toggleRequests(app));
 }
 
+/** A request as addresses name it. @param {Requests} requests @param {number} number */
+const nameOf = ({ pid, start, dur }, number) => `${pid[number]}@${secondsText(start[number])}..${secondsText(start[number] + dur[number])}`;
+
 /** Goes to a request: it fills the picture, with CPUs and threads. @param {App} app @param {number} number */
 export function goToRequest(app, number) {
-  const { asked, view, groups } = app;
+  const { asked, view } = app;
   const { requests } = asked;
   if (!requests) return;
   app.remember();
@@ -157,15 +202,23 @@ export function goToRequest(app, number) {
   asked.request = number;
   app.select(-1);
   byId("details").scrollTop = 0;
+  const start = requests.start[number];
+  fillWith(app, requests.pid[number], start, start + requests.dur[number]);
+}
+
+/** Fills the picture with some time of a thread, with CPUs and threads. @param {App} app @param {number} pid @param {number} from @param {number} to */
+function fillWith(app, pid, from, to) {
+  const { view, groups } = app;
   const threads = threadsOf(groups);
   for (const group of [groups[0], threads]) if (group.collapsed) app.toggleGroup(group);
-  const [start, dur] = [requests.start[number], requests.dur[number]];
-  showTime(app, start, start + dur);
-  // From the top, as far as that shows the request's own row.
+  showTime(app, from, to);
+  // From the top, as far as that shows the thread's row.
   view.order(groups);
   view.scrollTo(0);
   view.layOut(groups);
-  app.keepInSight();
+  const row = threads.rowOfKey.get(pid);
+  const item = row === undefined ? undefined : view.itemsOf.get(threads)?.[row];
+  if (item) view.reveal(item);
 }
 
 /** Shows a stretch of time with a little before and after. @param {App} app @param {number} from @param {number} to */
@@ -210,10 +263,19 @@ function showAll(app, panel, requests) {
   panel.replaceChildren(
     closeButton(() => toggleRequests(app)), textElement("h2", "Requests"), textElement("p", requests.asked, "asked"),
     ...(asked.part ? [] : [textElement("p", shownName(verdictOf(requests, asked.sidesOf(requests))), "verdict")]), textElement("p", said),
+    ...(asked.part ? [] : longestEvent(asked, requests)),
     histogram, textElement("p", asked.part ? "" : "Drag over durations to compare those requests with all others.", "hint"), ...buttons,
-    // Which are the longest does not depend on what is told apart in comparing them.
-    ...comparison(app, requests, numbers), ...listOf(app, requests, asked.part || asked.cause >= 0 ? numbers : byDuration),
+    ...comparison(app, requests, numbers), ...(asked.cause >= 0 ? listOfCause(app, requests, numbers) : listOfEvents(app, requests)),
   );
+}
+
+/** How many events make requests slow, and the longest of them, where something stands out. @param {Asked} asked @param {Requests} requests */
+function longestEvent(asked, requests) {
+  if (!asked.sidesOf(requests)?.compared.causes.length) return [];
+  const { list } = asked.eventsOf(requests);
+  const { longest, part, count } = list[0];
+  const most = part ? `: ${durationText(part.to - part.from)} ${shownName(requests.wordsOf(part))}` : "";
+  return [textElement("p", `${countText(list.length, "event")}; the longest: ${durationText(requests.dur[longest])} at ${secondsText(requests.start[longest])} s, ${countText(count, "request")}${most}`, "events")];
 }
 
 /** What some requests have more of than the others: those that were chosen than the rest, else slow ones than normal ones. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
@@ -296,24 +358,42 @@ function chip(app, kind) {
   return square;
 }
 
-/** The longest of some requests, or those with most of the cause that was chosen; each leads there. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
-function listOf(app, requests, numbers) {
-  const { asked: { cause } } = app;
-  /** @type {[number, number][]} */
-  const those = cause >= 0 ? requests.withMost(numbers, cause, REQUESTS_LISTED)
-    : [...numbers.slice(-REQUESTS_LISTED)].reverse().map((number) => [number, 0]);
-  const lines = those.map(([number, time]) => {
-    const [first] = requests.causesOf(number);
-    const mostly = first ? `${shownName(first.words)}, ${roundedText((100 * first.time) / Math.max(requests.dur[number], 1), 0)} %` : "";
-    return [
-      actionButton(`${secondsText(requests.start[number])} s`, "Go to this request", () => goToRequest(app, number)), alignedText(requests.dur[number]),
-      ...(cause >= 0 ? [alignedText(time)] : []), shownName(requests.thread(requests.pid[number])), mostly,
-    ];
-  });
-  const table = tableOf(["Start", "Duration", ...(cause >= 0 ? ["of that cause"] : []), "Thread", "Mostly"], lines);
+/** The cells of a request in a list: a button that leads there, how long it took, what else is said of it, its thread, and what most of its time went into. @param {App} app @param {Requests} requests @param {number} number @param {string[]} more */
+function listed(app, requests, number, more) {
+  const [first] = requests.causesOf(number);
+  const mostly = first ? `${shownName(first.words)}, ${roundedText((100 * first.time) / Math.max(requests.dur[number], 1), 0)} %` : "";
+  const go = actionButton(`${secondsText(requests.start[number])} s`, "Go to this request", () => goToRequest(app, number));
+  return [go, alignedText(requests.dur[number]), ...more, shownName(requests.thread(requests.pid[number])), mostly];
+}
+
+/** @param {string} head @param {string[]} heads @param {(string | Node)[][]} lines */
+function listBelow(head, heads, lines) {
+  const table = tableOf(["Start", "Duration", ...heads, "Thread", "Mostly"], lines);
   table.classList.add("listed");
-  const head = cause >= 0 ? `With most of \u201c${shownName(requests.words(cause))}\u201d` : !app.asked.part ? "The longest" : numbers.length > 1 ? "The longest of them" : "It";
   return [textElement("h3", head), table];
+}
+
+/** Of some requests those with most of the cause that was chosen, one of each event. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
+function listOfCause(app, requests, numbers) {
+  const { cause } = app.asked;
+  const those = requests.withMost(numbers, cause, numbers.length);
+  const events = new Events(requests, those.map(([number]) => number).reverse());
+  const seen = new Set();
+  const another = those.filter(([number]) => {
+    const event = events.of.get(number) ?? number;
+    return !seen.has(event) && seen.add(event);
+  });
+  const lines = another.slice(0, REQUESTS_LISTED).map(([number, time]) => listed(app, requests, number, [alignedText(time)]));
+  return listBelow(`With most of \u201c${shownName(requests.words(cause))}\u201d`, ["of that cause"], lines);
+}
+
+/** The longest request of each event. @param {App} app @param {Requests} requests */
+function listOfEvents(app, requests) {
+  const { list } = app.asked.eventsOf(requests);
+  const several = list.some(({ count }) => count > 1);
+  const lines = list.slice(0, REQUESTS_LISTED).map(({ longest, count }) => listed(app, requests, longest, several ? [count.toLocaleString("en")] : []));
+  const head = several ? `The longest of each of ${countText(list.length, "event")}` : list.length > 1 ? "The longest" : "It";
+  return listBelow(head, several ? ["Requests"] : [], lines);
 }
 
 /** The request to set others beside: in the middle of the normal ones; -1 if there is no other. @param {Requests} requests @param {number} number */
@@ -327,12 +407,18 @@ function showRequest(app, panel, requests, number) {
   const { asked } = app;
   const beside = normalBeside(requests, number);
   const at = requests.byDuration.indexOf(number);
-  const step = (/** @type {number} */ by) => {
-    const next = requests.byDuration[at + by];
-    const button = actionButton(by > 0 ? "Next longer" : "Next shorter", "Go to that request", () => next !== undefined && goToRequest(app, next));
+  const { list: events, of } = asked.eventsOf(requests);
+  const event = of.get(number);
+  const place = event ? events.indexOf(event) : -1;
+  const step = (/** @type {string} */ words, /** @type {number | undefined} */ next) => {
+    const button = actionButton(words, "Go to that request", () => next !== undefined && goToRequest(app, next));
     button.disabled = next === undefined;
     return button;
   };
+  const ofEvent = event && events.length > 1 ? [
+    textElement("p", `Event ${place + 1} of ${events.length}${event.count > 1 ? `, ${countText(event.count, "request")}` : ""}`, "event"),
+    step("Next event", events[place + 1]?.longest), step("Event before", events[place - 1]?.longest),
+  ] : [];
   const [start, dur] = [requests.start[number], requests.dur[number]];
   const list = requests.causesOf(number);
   const usual = new Map(beside < 0 ? [] : requests.causesOf(beside).map(({ cause, time }) => [cause, time]));
@@ -351,7 +437,8 @@ function showRequest(app, panel, requests, number) {
     closeButton(() => toggleRequests(app)), textElement("h2", `${durationText(dur)}, ${shownName(requests.thread(requests.pid[number]))}`),
     textElement("p", `A request from ${secondsText(start)} s on: ${requests.asked}`),
     actionButton("All requests (Esc)", "Back to all requests", () => asked.back()),
-    actionButton("Fit", "Zoom to this request", () => showTime(app, start, start + dur)), step(1), step(-1),
+    actionButton("Fit", "Zoom to this request", () => showTime(app, start, start + dur)),
+    step("Next longer", requests.byDuration[at + 1]), step("Next shorter", requests.byDuration[at - 1]), ...ofEvent,
     ...strip(app, requests, number, longest, "This one, from its start"),
     ...(beside < 0 ? [] : strip(app, requests, beside, longest, `A normal one, ${durationText(requests.dur[beside])}, from its start`)),
     ...(beside < 0 ? [] : [actionButton("Go to the normal one", "Show it in the picture", () => goToRequest(app, beside))]),

@@ -86,7 +86,8 @@ function requestLines(app) {
     if (!asked.open) toggleRequests(app);
     then();
   };
-  const slowest = requests ? [...requests.byDuration].slice(-REQUESTS_MAX).reverse().map((number, k) => {
+  // Each of another event.
+  const slowest = requests ? asked.eventsOf(requests, null).list.slice(0, REQUESTS_MAX).map(({ longest: number }, k) => {
     const [first] = requests.causesOf(number);
     const mostly = first ? `, mostly ${shownName(first.words)}` : "";
     const values = `${shownName(requests.thread(requests.pid[number]))}, ${durationText(requests.dur[number])}${mostly}`;

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 
 import { piecesOf } from "../../../postprocess/viewer/data/decode.js";
+import { Events } from "../../../postprocess/viewer/data/events.js";
 import { partsOf, slowAgainstNormal, verdictOf } from "../../../postprocess/viewer/data/excess.js";
 import { unpackPart } from "../../../postprocess/viewer/data/part.js";
 import { readRequests } from "../../../postprocess/viewer/data/requests.js";
@@ -34,9 +35,15 @@ const amiss = Array.from({ length: requests.n }, (_, r) => {
   const gaps = parts.filter(({ from }, k) => from !== (k === 0 ? requests.start[r] : parts[k - 1].to)).length;
   return parts.reduce((sum, { from, to }) => sum - to + from, requests.dur[r]) + gaps;
 }).filter((left) => left !== 0).length;
+/** The events of the slow ones, where something stands out. */
+const events = compared && compared.causes.length > 0 ? new Events(requests, requests.byDuration.slice(requests.sides[0].start, requests.sides[0].end)).list : [];
+const eventOf = ({ longest, part, count }) => ({
+  start: requests.start[longest], dur: requests.dur[longest], thread: requests.thread(requests.pid[longest]), count,
+  cause: part ? requests.wordsOf(part) : "", time: part ? part.to - part.from : 0,
+});
 const sideOf = ({ count, mean }) => ({ count, mean });
 console.log(JSON.stringify({
   asked: requests.asked, count: requests.n, unfinished: requests.unfinished, total: requests.all.time, amiss, parts: partsOf(requests, requests.byDuration, requests.all),
   slow: slow && sideOf(slow), normal: slow && sideOf(normal),
-  compared, still, verdict: verdictOf(requests, sides),
+  compared, still, events: events.map(eventOf), verdict: verdictOf(requests, sides),
 }));

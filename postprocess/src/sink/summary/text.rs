@@ -38,19 +38,19 @@ impl Summary {
             sums(&mut out, title, list, all, top);
         }
         if !self.waits.is_empty() {
-            waits(&mut out, "WAIT, and who waited longest", &self.waits, self.extent.0);
+            waits(&mut out, "WAIT, and who waited longest", &self.waits);
         }
         if !self.spans.is_empty() {
             let first = &self.spans[..self.spans.len().min(top)];
-            waits(&mut out, "SPAN, and whose was longest", first, self.extent.0);
+            waits(&mut out, "SPAN, and whose was longest", first);
             more(&mut out, self.spans.len(), top);
         }
         let running = match self.running {
             0 => String::new(),
             n => format!("and {} still running when woken", count(n, "thread was", "threads were")),
         };
-        latency(&mut out, "WAKEUP LATENCY: from a wakeup to running", &self.woken, &running, self.extent.0);
-        latency(&mut out, "PREEMPTED: from losing a CPU to running again", &self.preempted, "", self.extent.0);
+        latency(&mut out, "WAKEUP LATENCY: from a wakeup to running", &self.woken, &running);
+        latency(&mut out, "PREEMPTED: from losing a CPU to running again", &self.preempted, "");
         out
     }
 
@@ -150,28 +150,28 @@ fn sums(out: &mut String, what: &str, sums: &[Sum], all: Time, top: usize) {
     more(out, sums.len(), top);
 }
 
-fn waits(out: &mut String, what: &str, waits: &[Wait], from: Time) {
-    title(out, &["total", "count", "average", "longest", "from s"], what);
+fn waits(out: &mut String, what: &str, waits: &[Wait]) {
+    title(out, &["total", "count", "average", "longest", "at s"], what);
     for w in waits {
         let row = [
             time(w.total),
             w.count.to_string(),
             time(average(w.total, w.count)),
             time(w.longest),
-            seconds(w.at - from),
+            seconds(w.at),
         ];
         put(out, &row, &format!("{} {}", w.name, w.thread));
     }
 }
 
-fn latency(out: &mut String, what: &str, latency: &Latency, note: &str, from: Time) {
+fn latency(out: &mut String, what: &str, latency: &Latency, note: &str) {
     if latency.count == 0 {
         return;
     }
     title(out, &["count", "median", "90 %", "99 %", "99.9 %", "longest"], what);
     let percentiles = latency.percentiles.map(time);
     put(out, &[&[latency.count.to_string()][..], &percentiles].concat(), note);
-    title(out, &["waited", "from s", "CPU"], "THREAD, and what its CPU did meanwhile");
+    title(out, &["waited", "at s", "CPU"], "THREAD, and what its CPU did meanwhile");
     for Worst { at, dur, thread, cpu, meanwhile } in &latency.worst {
         let mut did: Vec<String> =
             meanwhile.iter().take(DOERS).map(|(name, part)| format!("{name} {}", time(*part))).collect();
@@ -179,7 +179,7 @@ fn latency(out: &mut String, what: &str, latency: &Latency, note: &str, from: Ti
             did.push(format!("{more} more"));
         }
         let cpu = cpu.map_or("?".to_string(), |cpu| cpu.to_string());
-        put(out, &[time(*dur), seconds(*at - from), cpu], &format!("{thread}: {}", did.join(", ")));
+        put(out, &[time(*dur), seconds(*at), cpu], &format!("{thread}: {}", did.join(", ")));
     }
 }
 
