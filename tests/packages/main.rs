@@ -102,7 +102,7 @@ fn each_package_has_what_it_is_for() {
             "/usr/lib/systemd/system/kutrace-watch.service",
             "/usr/share/man/man7/kutrace.7.gz",
             "/usr/share/man/man5/kutrace-format.5.gz",
-            "/usr/share/doc/kutrace/guide.md",
+            "/usr/share/doc/kutrace/record.md",
         ],
     );
     let tools: Vec<_> =

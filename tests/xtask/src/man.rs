@@ -57,26 +57,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_on_concepts_gives_rights_by_the_commands_of_the_guide() {
+    fn the_page_on_concepts_gives_rights_by_the_commands_of_the_documents() {
         let read = |path: &str| fs::read_to_string(place::checkout().join(path)).unwrap();
-        let (guide, page) = (read("docs/guide.md"), read("docs/man/kutrace.7").replace('\\', ""));
-        let section = guide.split("## Without root\n").nth(1).unwrap();
+        let (document, page) = (read("docs/operate.md"), read("docs/man/kutrace.7").replace('\\', ""));
+        let section = document.split("## Without root\n").nth(1).unwrap();
         let commands = section.split("```\n").nth(1).unwrap();
         assert_eq!(commands.lines().count(), 4);
         assert!(page.contains(&format!(".EX\n{commands}.EE\n")), "{commands}");
     }
 
     #[test]
-    fn the_page_on_concepts_and_the_readme_name_every_tool() {
+    fn the_page_on_concepts_and_the_document_of_tools_name_every_tool() {
         let read = |path: &str| fs::read_to_string(place::checkout().join(path)).unwrap();
-        let (page, readme) = (read("docs/man/kutrace.7"), read("README.md"));
+        let (page, tools) = (read("docs/man/kutrace.7"), read("docs/tools.md"));
         let names = names().unwrap();
         assert!(names.contains(&"rawtoevent".into()), "{names:?}");
         for name in names {
             let name = name.to_string_lossy();
             let reference = format!(".BR {name} (1)");
             assert!(page.lines().any(|line| line.trim_end_matches(',') == reference), "docs/man/kutrace.7: {name}");
-            assert!(readme.contains(&format!("\n| `{name}` | ")) || name == "kutrace_control", "README.md: {name}");
+            assert!(tools.contains(&format!("\n| `{name}` | ")), "docs/tools.md: {name}");
         }
     }
 }
