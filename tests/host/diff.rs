@@ -120,7 +120,7 @@ fn assert_first(of: u64, cause: &str, culprit: &str, plant: impl FnMut(&mut Trac
     let first = &through.causes[0];
     assert_eq!((&*first.cause, &*first.culprit), (cause, culprit), "{}", slower.text());
     assert!(first.share > 0.9 && first.in_before == 0 && first.in_after > 0 && first.time > 0.0, "{first:?}");
-    assert!(first.examples.len() == 3 && first.examples[0].address.starts_with("t.html#t="), "{first:?}");
+    assert!(first.examples.len() == 3 && first.examples[0].address.starts_with("t.html#request="), "{first:?}");
     assert!(slower.text().lines().any(|line| line.starts_with("1. ") && line.ends_with(cause)), "{}", slower.text());
     let faster = diff(&with, &without);
     assert_eq!(faster.verdict, Verdict::Faster);

@@ -28,11 +28,18 @@ const PASSED_OVER: [&str; 11] = [
 /// `english.txt`: what may stay, and what is refused with what to write instead.
 struct Guide {
     allowed: Vec<Regex>,
-    refused: Vec<(Regex, String)>,
+    refused: Vec<Refused>,
     /// A word that may be misspelled.
     word: Regex,
     /// All that is refused, at once: which of it a text has at all.
     any: RegexSet,
+}
+
+/// A phrase, what to write instead, and whether that is asked of the documents for users alone.
+struct Refused {
+    pattern: Regex,
+    instead: String,
+    of_documents: bool,
 }
 
 impl Guide {
@@ -42,13 +49,18 @@ impl Guide {
             Guide { allowed: Vec::new(), refused: Vec::new(), word: phrase(r"[A-Za-z]{4,}"), any: RegexSet::empty() };
         for line in lines {
             match line.split_once(" => ") {
-                Some((pattern, instead)) => guide.refused.push((phrase(pattern), instead.trim().to_owned())),
+                Some((pattern, instead)) => {
+                    let (of_documents, pattern) =
+                        pattern.strip_prefix("docs ").map_or((false, pattern), |pattern| (true, pattern));
+                    let (pattern, instead) = (phrase(pattern), instead.trim().to_owned());
+                    guide.refused.push(Refused { pattern, instead, of_documents });
+                }
                 None => guide
                     .allowed
                     .push(phrase(line.strip_prefix("allow ").expect("`PATTERN => INSTEAD` or `allow PATTERN`"))),
             }
         }
-        guide.any = RegexSet::new(guide.refused.iter().map(|(pattern, _)| pattern.as_str())).expect("as each alone");
+        guide.any = RegexSet::new(guide.refused.iter().map(|refused| refused.pattern.as_str())).expect("as each alone");
         guide
     }
 
@@ -64,8 +76,10 @@ impl Guide {
             let known = typos_dict::WORD.find(&UniCase::new(word.as_str()))?;
             Some((word.start(), word.as_str(), known.join("\" or \"")))
         });
-        let refused = self.any.matches(&prose).into_iter().flat_map(|n| {
-            let (pattern, instead) = &self.refused[n];
+        let is_document = name == "README.md" || name.starts_with("docs/");
+        let asked = self.any.matches(&prose).into_iter().map(|n| &self.refused[n]);
+        let refused = asked.filter(|refused| is_document || !refused.of_documents).flat_map(|refused| {
+            let Refused { pattern, instead, .. } = refused;
             pattern.find_iter(&prose).map(|found| (found.start(), found.as_str(), instead.clone()))
         });
         let mut found: Vec<_> = misspelled.chain(refused).collect();
@@ -116,6 +130,13 @@ fn a_refused_phrase_and_a_misspelling_are_named_with_their_line() {
         guide().findings("a.md", text),
         [r#"a.md:3: "till": write "until""#, r#"a.md:4: "recieves": write "receives""#]
     );
+}
+
+#[test]
+fn some_phrases_are_refused_in_documents_alone() {
+    let text = "Who was there is told.\n";
+    assert_eq!(guide().findings("docs/a.md", text), [r#"docs/a.md:1: "is told": write "is reported, is listed""#]);
+    assert!(guide().findings("samples/a.md", text).is_empty());
 }
 
 #[test]

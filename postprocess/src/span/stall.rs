@@ -8,7 +8,8 @@
 //!
 //! * Due is a **tick** one period after the last, or after the CPU left idle. The first tick after the silence,
 //!   [`LATE`] after its end at most, shows that it had only been late. Periods are those that kernels are built with; a
-//!   trace's is known from a few ticks.
+//!   trace's is known from a few ticks. In the handler of an interrupt the CPU stood still since its last event: no
+//!   handler takes until the next tick.
 //! * Due is an **interrupt** when another CPU sends it, so a CPU that sleeps can be seen to stand still, too, and one
 //!   that does so to the end of the trace.
 //!
@@ -24,6 +25,7 @@ use super::build::Builder;
 use super::cpu::Close;
 use super::wait::Reason;
 use super::what::STALLED;
+use crate::event::number::Level;
 use crate::event::what::What;
 use crate::event::Event;
 use crate::id::Pid;
@@ -111,7 +113,10 @@ impl Builder {
         }
         let before = before.max(cpu.since);
         if t - before >= STALL_MIN {
-            let tick = self.tick_due(c, before).filter(|&from| t - from >= STALL_MIN);
+            let in_handler = cpu.top().level() == Level::Irq;
+            let late = if in_handler { LATE } else { STALL_MIN };
+            let tick = self.tick_due(c, before).filter(|&due| t - due >= late);
+            let tick = tick.map(|due| if in_handler { before } else { due });
             let told = self.took_no_interrupt(c, before, t);
             if let Some(from) = tick.filter(|_| !told) {
                 self.close(c, from, Close::Pause { ipc: 0 });

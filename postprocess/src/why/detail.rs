@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What is looked at once more, of the causes that are shown: which threads, which CPUs, and what they did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
 
@@ -32,7 +32,9 @@ struct Gathered<'a> {
     cpus: BTreeMap<CpuId, Time>,
     did: BTreeMap<&'a str, Time>,
     /// In which calls and faults a thread slept.
-    slept: BTreeMap<String, Time>,
+    slept: BTreeMap<&'a str, Time>,
+    /// What the calls waited for that a thread slept in, by their names.
+    slept_for: BTreeMap<&'a str, BTreeSet<String>>,
     /// In which functions a CPU was when it was looked at, and how often it was.
     sampled: BTreeMap<&'a str, u32>,
     samples: u32,
@@ -68,7 +70,9 @@ impl<'a> Gathered<'a> {
         // Who sleeps is not in a part that a thread is not to blame for.
         let sleeper = part.culprit.or((cause.chain == Chain::OWN).then_some(own));
         if let (Kind::Wait, Some(call)) = (cause.kind, sleeper.and_then(|pid| timeline.slept_in(pid, part.start))) {
-            *self.slept.entry(timeline.with_argument(&call)).or_default() += dur;
+            let name = timeline.text(&call);
+            *self.slept.entry(name).or_default() += dur;
+            self.slept_for.entry(name).or_default().insert(timeline.with_argument(&call));
         }
         if let (Kind::User | Kind::Kernel | Kind::Interrupt, Some(cpu)) = (cause.kind, part.cpu) {
             for sample in timeline.sampled(cpu, part.start, part.end) {
@@ -108,7 +112,7 @@ impl<'a> Gathered<'a> {
         if !self.slept.is_empty() {
             notes.push(format!(
                 "asleep in {}",
-                self.shares(most(&self.slept).map(|(call, time)| (call.clone(), time)))
+                self.shares(most(&self.slept).map(|(name, time)| (self.slept_in(name), time)))
             ));
         }
         if self.beside_idle * 10 > self.time {
@@ -119,6 +123,12 @@ impl<'a> Gathered<'a> {
         }
         notes.retain(|note| !note.is_empty());
         notes
+    }
+
+    /// A call, with its argument if it was the same each time.
+    fn slept_in(&self, name: &str) -> String {
+        let calls = self.slept_for.get(name).filter(|calls| calls.len() == 1);
+        calls.and_then(|calls| calls.first()).map_or_else(|| name.to_string(), String::clone)
     }
 
     /// Where most samples were.

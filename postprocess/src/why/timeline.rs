@@ -344,9 +344,9 @@ impl<'a> Timeline<'a> {
         let name = self.text(call);
         match self.known.of(call).filter(|_| call.arg != NONE) {
             Some(Call::Futex) => format!("{name}(0x...{:04x})", call.arg & 0xffff),
-            Some(Call::Open | Call::Poll) if !name.starts_with("epoll") => name.to_string(),
-            Some(_) => format!("{name}({})", call.arg),
-            None => name.to_string(),
+            Some(Call::Poll) if name.starts_with("epoll") => format!("{name}({})", call.arg),
+            Some(Call::Send | Call::Receive | Call::Accept | Call::Connect) => format!("{name}({})", call.arg),
+            _ => name.to_string(),
         }
     }
 

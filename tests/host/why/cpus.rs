@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A request has to do without its CPU, or its CPU does something else: who had it is told.
 
-use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, STEAL};
+use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, PC_USER, STEAL};
+use postprocess::event::point::Point;
+use postprocess::span::sample;
 use postprocess::why::request::Ask;
-use postprocess::why::{explain, Timeline};
+use postprocess::why::{explain, Question, Timeline};
 
 use super::planted::{asked, assert_first, question, taking_turns, trace_of, REQUESTS, SLOW};
 use super::spans;
@@ -76,6 +78,24 @@ fn who_interrupts_is_told() {
     let why = asked(&bytes, &Ask::Mark("q".into()));
     let first = &why.compared.unwrap().causes[0];
     assert!(first.cause.ends_with(" of other.200") && first.culprit == "other.200", "{first:?}");
+}
+
+/// A tick says in its interrupt where the program was.
+#[test]
+fn the_functions_are_told_in_which_samples_were_taken() {
+    let bytes = trace_of(|trace, at| {
+        for (tick, pc) in [(1_000, 0x40_1000), (2_000, 0x40_1000), (3_000, 0x40_2000)] {
+            let cpu = trace.cpu(0).entry(at + tick, IRQ + 0xec, &[]).entry(at + tick + 2, PC_USER, &[pc, 0]);
+            cpu.entry(at + tick + 5, IRQ_RETURN + 0xec, &[]);
+        }
+        at + 4_000
+    });
+    let mut spans = spans(&bytes);
+    sample::name(&mut spans, Point::PcUser, |_, pc| Some(if pc == 0x40_1000 { "hash" } else { "copy" }.to_string()));
+    let question = Question { slow: 0.1, ..question(Ask::Mark("q".into())) };
+    let first = explain(&Timeline::new(&spans), &question).unwrap().compared.unwrap().causes.remove(0);
+    assert_eq!(first.cause, "user code");
+    assert!(first.detail.contains(&"18 samples: hash 67 %, copy 33 %".to_string()), "{first:?}");
 }
 
 /// It is told apart, as of CPUs that stood still.

@@ -69,7 +69,7 @@ pub fn assert_most(bytes: &[u8], cause: &str, culprit: &str) -> usize {
     assert_eq!((&*first.cause, &*first.culprit), (cause, culprit), "{:#?}", compared.causes);
     assert!(first.share > 0.9 && first.in_slow as u64 == REQUESTS / SLOW, "{first:?}");
     assert_eq!(first.examples.len(), 3);
-    assert!(first.examples.iter().all(|example| example.address.starts_with("t.html#t=")), "{first:?}");
+    assert!(first.examples.iter().all(|example| example.address.starts_with("t.html#request=100@")), "{first:?}");
     first.in_normal
 }
 

@@ -153,13 +153,7 @@ fn sums(out: &mut String, what: &str, sums: &[Sum], all: Time, top: usize) {
 fn waits(out: &mut String, what: &str, waits: &[Wait]) {
     title(out, &["total", "count", "average", "longest", "at s"], what);
     for w in waits {
-        let row = [
-            time(w.total),
-            w.count.to_string(),
-            time(average(w.total, w.count)),
-            time(w.longest),
-            seconds(w.at),
-        ];
+        let row = [time(w.total), w.count.to_string(), time(average(w.total, w.count)), time(w.longest), seconds(w.at)];
         put(out, &row, &format!("{} {}", w.name, w.thread));
     }
 }
