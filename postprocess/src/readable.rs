@@ -23,6 +23,16 @@ pub fn seconds(at: Time) -> String {
     format!("{:.6}", at.seconds())
 }
 
+/// A duration that is a whole number of the unit that leaves one to three digits.
+pub fn whole_time(time: Time) -> String {
+    match time.0 {
+        units @ ..100 => format!("{} ns", units * 10),
+        units @ 100..100_000 => format!("{} us", units / 100),
+        units @ 100_000..100_000_000 => format!("{} ms", units / 100_000),
+        units => format!("{} s", units / 100_000_000),
+    }
+}
+
 /// A duration with the unit that leaves one to three digits before the point.
 pub fn time(time: Time) -> String {
     let ns = time.0 as f64 * 10.0;

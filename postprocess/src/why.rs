@@ -115,7 +115,7 @@ pub struct Durations {
     pub longest: Time,
 }
 
-/// A step of the histogram; each is twice the one before, and none between the first and the last is missing.
+/// A step of the histogram. Steps begin at 1, 2 and 5 times a power of ten; none between the first and the last is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The least duration.
@@ -176,14 +176,26 @@ fn of_requests(timeline: &Timeline, requests: &[Request], question: &Question) -
     }
 }
 
+/// The step that a duration lies in: 1, 2 or 5, and the power of ten.
+fn step_of(dur: Time) -> (i64, i64) {
+    let dur = dur.0.max(1);
+    let power = 10_i64.pow(dur.ilog10());
+    let digit = [5, 2].into_iter().find(|digit| digit * power <= dur).unwrap_or(1);
+    (digit, power)
+}
+
 /// Of durations in order.
 fn histogram(durations: impl Iterator<Item = Time>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for dur in durations {
-        let least = Time(1 << dur.0.max(1).ilog2());
-        while steps.last().is_some_and(|step| step.least < least) {
-            let next = steps.last().map_or(least, |step| step.least * 2);
-            steps.push(Step { least: next, count: 0 });
+        let (digit, power) = step_of(dur);
+        let least = Time(digit * power);
+        while let Some(last) = steps.last().filter(|step| step.least < least) {
+            let next = match step_of(last.least) {
+                (2, power) => 5 * power,
+                (digit, power) => 2 * digit * power,
+            };
+            steps.push(Step { least: Time(next), count: 0 });
         }
         match steps.last_mut() {
             Some(step) => step.count += 1,

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{Result, Write};
 
-use crate::readable::{count, percent, seconds, time};
+use crate::readable::{count, percent, seconds, time, whole_time};
 use crate::time::Time;
 use crate::why::change::{Change, Verdict};
 use crate::why::compare::{are_few, excess_min, Apart, Compared, Excess};
@@ -57,7 +57,7 @@ impl Why {
         let most = self.histogram.iter().map(|step| step.count).max().unwrap_or(1);
         for step in &self.histogram {
             let bar = "#".repeat((step.count * BAR).div_ceil(most));
-            writeln!(out, "{}", format!("{:>10} {:>8}  {bar}", time(step.least), step.count).trim_end())?;
+            writeln!(out, "{}", format!("{:>10} {:>8}  {bar}", whole_time(step.least), step.count).trim_end())?;
         }
         writeln!(out)?;
         match &self.compared {

@@ -19,6 +19,7 @@
 //! written only if its activity would not be seen at all otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use foldhash::HashMap;
 use kutrace_format::capability::{Capability, Unseen};
@@ -125,6 +126,14 @@ impl Builder {
         self.unseen = unseen;
         self.nesting.returns = !unseen.has(Capability::Returns);
         self.nesting.points = unseen.has(Capability::KernelFaults);
+    }
+
+    /// The CPUs of the machine that this one is of, as far as they have been met.
+    pub(super) fn cpus_of_machine(&self, c: usize) -> Range<usize> {
+        let after = self.unseen_from.partition_point(|(first_cpu, _)| *first_cpu as usize <= c);
+        let from = after.checked_sub(1).map_or(0, |machine| self.unseen_from[machine].0 as usize);
+        let to = self.unseen_from.get(after).map_or(usize::MAX, |(first_cpu, _)| *first_cpu as usize);
+        from..to.min(self.cpus.len())
     }
 
     /// What the recording tells that the event is from.

@@ -12,6 +12,8 @@
 //!   handler takes until the next tick.
 //! * Due is an **interrupt** when another CPU sends it, so a CPU that sleeps can be seen to stand still, too, and one
 //!   that does so to the end of the trace.
+//! * A CPU that is silent in the **handler** of an interrupt, mostly while another CPU of its machine stood still, did so
+//!   with that one, idle or not: the whole machine did.
 //!
 //! Invariant: a CPU without its tick has not stood still for that. One that is idle needs none, and where it can do
 //! without while it runs a thread (`nohz_full`) the trace says so; without such a record, ticks count on a CPU whose
@@ -42,6 +44,8 @@ const TRUSTED: u32 = 3;
 const PERIODS: [Time; 4] = [Time(100_000), Time(333_333), Time(400_000), Time(1_000_000)];
 /// Distances of ticks that tell the period.
 const VOTES: u32 = 3;
+/// A silence in a handler is remembered for so long, until another CPU is known to have stood still meanwhile: 100 ms.
+const SUSPECTED: Time = Time(10_000_000);
 /// Stalls of a CPU that are remembered.
 const REMEMBERED: usize = 64;
 
@@ -75,6 +79,8 @@ pub struct Ticks {
     in_time: u32,
     /// From when to when nothing happened though one was due, until the next shows whether it was late.
     silence: Option<(Time, Time)>,
+    /// From when to when nothing happened in the handler of an interrupt, though nothing was due.
+    suspect: Option<(Time, Time)>,
     /// The last stalls.
     stalls: VecDeque<(Time, Time)>,
 }
@@ -87,13 +93,18 @@ impl Ticks {
 
     /// Whether a span of its time, from then on, may still become a stall.
     pub fn may_be_stall(&self, start: Time) -> bool {
-        self.silence.is_some_and(|(from, _)| start >= from)
+        self.silence.or(self.suspect).is_some_and(|(from, _)| start >= from)
     }
 
     /// For how long of this time the CPU stood still, as far as that is remembered.
     pub fn stalled(&self, from: Time, to: Time) -> Time {
         let within = self.stalls.iter().rev().take_while(|stall| stall.1 > from);
         within.map(|&(start, end)| (end.min(to) - start.max(from)).max(Time::ZERO)).sum()
+    }
+
+    /// Whether it stood still for most of this time, as far as that is remembered.
+    fn stalled_mostly(&self, (from, to): (Time, Time)) -> bool {
+        self.stalled(from, to) * 2 > to - from
     }
 
     fn remember(&mut self, from: Time, to: Time) {
@@ -122,6 +133,8 @@ impl Builder {
                 self.close(c, from, Close::Pause { ipc: 0 });
                 self.close(c, t, Close::Pause { ipc: 0 });
                 self.cpus[c].ticks.silence = Some((from, t));
+            } else if in_handler && !told {
+                self.silent_in_handler(c, before, t);
             }
         }
         if matches!(e.what, What::Point(point) if point.is_sample()) {
@@ -129,7 +142,25 @@ impl Builder {
         } else if self.cpus[c].ticks.silence.is_some_and(|(_, to)| t - to > LATE) {
             self.cpus[c].ticks.silence = None;
             self.cpus[c].ticks.in_time = 0;
+        } else if self.cpus[c].ticks.suspect.is_some_and(|(_, to)| t - to > SUSPECTED) {
+            self.cpus[c].ticks.suspect = None;
         }
+    }
+
+    /// A CPU was silent in the handler of an interrupt: it stood still if another one did meanwhile, as is known by now or
+    /// soon.
+    fn silent_in_handler(&mut self, c: usize, from: Time, to: Time) {
+        self.close(c, from, Close::Pause { ipc: 0 });
+        self.close(c, to, Close::Pause { ipc: 0 });
+        match self.neighbours(c).any(|other| self.cpus[other].ticks.stalled_mostly((from, to))) {
+            true => self.stalled(c, from, to),
+            false => self.cpus[c].ticks.suspect = Some((from, to)),
+        }
+    }
+
+    /// The other CPUs of a CPU's machine.
+    fn neighbours(&self, c: usize) -> impl Iterator<Item = usize> + use<> {
+        self.cpus_of_machine(c).filter(move |other| *other != c)
     }
 
     /// Whether an interrupt was sent to a CPU that has been silent since `before`, long enough before `t`: then it
@@ -191,6 +222,13 @@ impl Builder {
         if let Some(span) = self.last_written(c, |span| span.start == from && span.dur == to - from) {
             (span.arg, span.what, span.ret, span.name) = (span.event().into(), STALLED, 0, name);
             self.cpus[c].ticks.remember(from, to);
+        }
+        for other in self.neighbours(c) {
+            let suspect = self.cpus[other].ticks.suspect.filter(|suspect| self.cpus[c].ticks.stalled_mostly(*suspect));
+            if let Some((from, to)) = suspect {
+                self.cpus[other].ticks.suspect = None;
+                self.stalled(other, from, to);
+            }
         }
     }
 

@@ -16,6 +16,8 @@ const HISTOGRAM_TICK = 16;
 
 /** A bar: from which duration to which (exclusive), and how many. @typedef {{from: number, to: number, count: number}} Bar */
 
+/** Durations that have a name, from and to. @typedef {{from: number, to: number, name: string}} Band */
+
 /** Where a duration lies on the axis; nothing lies half a doubling below the shortest. @param {number} units */
 const logOf = (units) => Math.log2(Math.max(units, 0.5));
 
@@ -47,12 +49,14 @@ export function svgElement(tag, attributes) {
 }
 
 /**
- * The histogram; `keep` is called with the durations, from and to, that are dragged over. Those that were kept stand out.
+ * The histogram; `keep` is called with the durations, from and to, that are dragged over. Those that were kept stand out, and
+ * `bands` are shaded.
  * @param {Durations} durations
  * @param {(from: number, to: number) => void} keep
  * @param {{from: number, to: number} | null} [kept]
+ * @param {Band[]} [bands]
  */
-export function histogramOf(durations, keep, kept = null) {
+export function histogramOf(durations, keep, kept = null, bands = []) {
   const figure = document.createElement("figure");
   const bars = barsOf(durations);
   if (bars.length === 0) return figure;
@@ -61,6 +65,12 @@ export function histogramOf(durations, keep, kept = null) {
   const svg = svgElement("svg", { viewBox: `0 0 100 ${HISTOGRAM_HEIGHT}`, preserveAspectRatio: "none", height: HISTOGRAM_HEIGHT, role: "img" });
   const max = Math.max(...bars.map((bar) => bar.count));
   svg.setAttribute("aria-label", `Histogram of durations, ${durationText(durations.shortest)} to ${durationText(durations.longest)}`);
+  for (const { from, to, name } of bands) {
+    const band = svgElement("rect", { class: `band ${name}`, x: place(from), y: 0, width: Math.max(place(to + 1) - place(from), 0.3), height: HISTOGRAM_HEIGHT });
+    band.append(svgElement("title", {}));
+    /** @type {Element} */ (band.firstChild).textContent = `${name}: ${durationText(from)} to ${durationText(to)}`;
+    svg.append(band);
+  }
   for (const { from, to, count } of bars) {
     if (count === 0) continue;
     const h = Math.max((HISTOGRAM_HEIGHT * Math.log1p(count)) / Math.log1p(max), 2);
@@ -76,10 +86,12 @@ export function histogramOf(durations, keep, kept = null) {
   return figure;
 }
 
-/** What stands below the axis: powers of ten, or the beginning and the middle if there are less than two. @param {number} from @param {number} to @param {(units: number) => number} place */
+/** What stands below the axis: powers of ten; if there are less than two, 2 and 5 times those as well, or the beginning and the middle. @param {number} from @param {number} to @param {(units: number) => number} place */
 function ticksOf(from, to, place) {
   const axis = textElement("div", "", "ticks");
-  const powers = Array.from({ length: 14 }, (_, k) => 10 ** k).filter((units) => units >= from && units < to);
+  const tens = Array.from({ length: 14 }, (_, k) => 10 ** k);
+  const within = (/** @type {number[]} */ list) => list.filter((units) => units >= from && units < to);
+  const powers = within(tens).length > 1 ? within(tens) : within(tens.flatMap((ten) => [ten, 2 * ten, 5 * ten]));
   // Where the panel is narrow, only some have room.
   const every = powers.length > 1 ? Math.ceil(HISTOGRAM_TICK / (place(powers[1]) - place(powers[0]))) : 1;
   for (const [k, units] of (powers.length > 1 ? powers : [from, (from + to) / 2]).entries()) {

@@ -251,11 +251,14 @@ function showAll(app, panel, requests) {
   const said = `${countText(n, "request")}: ${n > 1 ? `median ${of(500)}, ${percentiles}longest ` : ""}${of(1000)}${open}`;
   const numbers = asked.part ? requests.between(asked.part.from, asked.part.to)
     : sides ? byRest.subarray(sides[0].start, sides[0].end) : byDuration;
+  const bands = asked.part || !sides || requests.apart >= 0 ? [] : sides.map(({ start, end }, k) => ({
+    from: dur[byDuration[start]], to: dur[byDuration[end - 1]], name: ["slow", "normal"][k],
+  })).filter(({ from, to }) => from <= to);
   const histogram = histogramOf(durations, (from, to) => {
     asked.part = { from, to };
     asked.cause = -1;
     asked.changed();
-  }, asked.part);
+  }, asked.part, bands);
   const buttons = asked.part ? [actionButton("All durations", "The slow ones against the normal ones again (Esc)", () => {
     asked.part = null;
     asked.changed();
@@ -264,7 +267,7 @@ function showAll(app, panel, requests) {
     closeButton(() => toggleRequests(app)), textElement("h2", "Requests"), textElement("p", requests.asked, "asked"),
     ...(asked.part ? [] : [textElement("p", shownName(verdictOf(requests, asked.sidesOf(requests))), "verdict")]), textElement("p", said),
     ...(asked.part ? [] : longestEvent(asked, requests)),
-    histogram, textElement("p", asked.part ? "" : "Drag over durations to compare those requests with all others.", "hint"), ...buttons,
+    histogram, textElement("p", asked.part ? "" : `${bands.length > 1 ? "Grey: the normal ones; yellow: the slow ones. " : ""}Drag over durations to compare those requests with all others.`, "hint"), ...buttons,
     ...comparison(app, requests, numbers), ...(asked.cause >= 0 ? listOfCause(app, requests, numbers) : listOfEvents(app, requests)),
   );
 }
