@@ -7,8 +7,8 @@ pub const ABOUT: &str = "<script type=\"application/json\" id=\"ku-meta\"";
 pub const CHUNK: &str = "<script type=\"text/plain\" class=\"ku-data\">";
 /// Start of additions to the page: notes, views.
 pub const ADDED: &str = "<script type=\"application/json\" id=\"ku-added\"";
-/// A page of the original has its JSON between these comments, in one line between apostrophes; nothing else is between
-/// them.
+/// Between these comments, a page of the original has its JSON, in one line between apostrophes; the page's program
+/// follows that line.
 pub const ORIGINAL: [&str; 2] = ["<!-- selfcontained1 -->", "<!-- selfcontained2 -->"];
 
 /// Marks of a page with data, ours and the original's.
