@@ -72,7 +72,7 @@ pub struct Unread {
     first: u64,
 }
 
-/// Number of lines without any that made sense after which reading stops.
+/// Number of lines after which a text is given up if none of them made sense.
 const HOPELESS: u64 = 1 << 16;
 
 impl Unread {

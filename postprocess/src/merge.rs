@@ -30,7 +30,7 @@ impl<S: Iterator<Item: When>> Merge<S> {
         Merge { streams, waiting, order }
     }
 
-    /// Merges streams with the known next item of each: the first ones continue from there.
+    /// Merges streams, some of which have a known next item and continue from there.
     pub fn resume(streams: Vec<(S, Option<S::Item>)>) -> Merge<S> {
         let (mut streams, mut waiting): (Vec<S>, Vec<_>) = streams.into_iter().unzip();
         for (stream, waiting) in streams.iter_mut().zip(&mut waiting) {

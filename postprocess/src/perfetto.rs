@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Messages of Perfetto's schema that are both read and written, with the numbers that `perfetto_trace.proto` gives their
-//! fields.
+//! Messages of Perfetto's schema that are both read and written, with the numbers that `perfetto_trace.proto` gives
+//! their fields.
 
 use prost::Message;
 
@@ -51,7 +51,7 @@ pub struct Utsname {
     /// The system.
     #[prost(string, optional, tag = "1")]
     pub sysname: Option<String>,
-    /// Its release.
+    /// Release of the system.
     #[prost(string, optional, tag = "3")]
     pub release: Option<String>,
 }

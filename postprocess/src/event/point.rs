@@ -40,7 +40,7 @@ points! {
     RpcRequest RPC_REQUEST;
     /// A thread begins with the response.
     RpcResponse RPC_RESPONSE;
-    /// It continues with an RPC.
+    /// A thread continues with an RPC.
     RpcMiddle RPC_MIDDLE;
     /// A message of an RPC arrived; in spans.
     RpcReceived RPC_RECEIVED;
@@ -100,7 +100,7 @@ points! {
     Exit EXIT;
     /// A CPU's share of a control group may not run.
     Throttle THROTTLE;
-    /// It may run again.
+    /// A CPU's share of a control group may run again.
     Unthrottle UNTHROTTLE;
     /// The thread reports why it is about to wait.
     Wait WAIT;

@@ -11,7 +11,7 @@ pub const EVEN_IDLE: u32 = 1;
 /// Activity of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instead<'a> {
-    /// It handles the reason for which the guest was left.
+    /// It handles the reason for the exit from the guest.
     Handles(&'a str),
     /// It runs another thread.
     Runs(&'a str),
@@ -19,7 +19,7 @@ pub enum Instead<'a> {
     Idles,
     /// Something else, reported by the guest alone.
     Unknown,
-    /// It brings back the thread that runs the guest's CPU, because there is something to do for that CPU.
+    /// It brings back the thread that runs the guest's CPU, because that CPU has something to do.
     Wakes,
 }
 
@@ -36,7 +36,7 @@ impl Instead<'_> {
     }
 }
 
-/// Meaning of such a name, after `the host`; `None` for any other name.
+/// Sentence for one of these names, to follow `the host`; `None` for any other name.
 pub fn sentence(name: &str) -> Option<String> {
     let said = name.strip_prefix(STOLEN)?;
     Some(match (said, said.split_once('_')) {

@@ -155,7 +155,7 @@ impl Traced {
         guests
     }
 
-    /// Of the moments in the time for which the host traced a thread, the number that lie in the guest's time.
+    /// Number of moments in the guest's time, out of those in the time for which the host traced a thread.
     fn hits(&self, thread: u32, moments: &[Time]) -> Hits {
         let mut hits = Hits::default();
         let runs = self.runs.get(&thread).map_or(&[][..], |runs| runs);

@@ -30,7 +30,7 @@ use crate::time::Time;
 pub struct Nest {
     /// Virtual CPUs, by the host's thread that runs each.
     vcpus: BTreeMap<Pid, Vcpu>,
-    /// Those threads, by the guest's CPU.
+    /// The threads that run virtual CPUs, by the guest's CPU.
     threads: BTreeMap<CpuId, Pid>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Packets that a machine sent and received, by what distinguishes one packet from another.
+//! Packets that a machine sent and received, by a key that distinguishes them.
 
 use foldhash::HashMap;
 

@@ -39,7 +39,7 @@ pub struct Known {
 /// Evidence that a machine was placed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// It is the first: its clock is the clock of all.
+    /// None: the machine is the first, and its clock is the clock of all.
     First,
     /// Packets there and back.
     Packets,

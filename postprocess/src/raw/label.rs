@@ -34,7 +34,7 @@ pub struct Labels {
 pub struct Label {
     /// The name.
     pub name: NameId,
-    /// The number of that name.
+    /// Number of the name.
     pub number: u32,
 }
 

@@ -75,7 +75,7 @@ struct Area {
 /// End of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It continues.
+    /// The stream continues.
     None,
     /// Complete.
     Stopped,

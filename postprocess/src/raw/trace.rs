@@ -31,7 +31,7 @@ pub trait Trace: Sync {
         None
     }
 
-    /// The sentences of [`Meta::quality`] that report no damage: the recorder itself states what is not as asked for.
+    /// The sentences of [`Meta::quality`] that report no damage, but deviations that the recorder itself states.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -58,7 +58,7 @@ pub trait Trace: Sync {
 pub struct Counter {
     /// Conversion to time.
     pub clock: Clock,
-    /// Its value when the recording began.
+    /// Counter value when the recording began.
     pub from: u64,
 }
 

@@ -78,7 +78,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     prost::encoding::decode_varint(rest).ok()
 }
 
-/// Reads the events of such a trace.
+/// Reads the events of a trace.
 #[derive(Debug)]
 pub struct Packets {
     read: Kept,

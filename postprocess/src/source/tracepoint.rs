@@ -33,7 +33,7 @@ pub fn is_text(start: &[u8]) -> bool {
         || text.lines().take(80).any(|one| line::read(one).is_some())
 }
 
-/// Reads the events of such a text.
+/// Reads the events of a text of tracepoints.
 #[derive(Debug)]
 pub struct Text<R> {
     lines: Lines<R>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a thread was already inside of when the trace first saw it.
+//! Calls and interrupts that a thread was already inside of when the trace first saw it.
 //!
 //! A CPU's recording begins, and continues after a gap, in the middle of anything; and a thread that is met for the
 //! first time returns from whatever it went to sleep in earlier. Only the return shows what that was, and this is not a

@@ -57,8 +57,8 @@ impl Builder {
         }
     }
 
-    /// A CPU that went offline is back in idle, or never was: a thread that said so last, as of a stock kernel, had left
-    /// it then.
+    /// A CPU that went offline is back in idle, or never came back: on a stock kernel, the thread that reported it last
+    /// had left the CPU then.
     #[cold]
     pub(super) fn left_for_good(&mut self, c: usize) {
         if self.cpus[c].is_offline() && self.running(c) != Pid::IDLE {

@@ -70,7 +70,7 @@ pub struct Thread {
     pub rpc: u32,
     /// Name of the RPC.
     pub rpc_name: NameId,
-    /// State of that RPC.
+    /// State of the RPC.
     pub rpc_is: RpcIs,
     /// The queue from which it took an RPC that it has not turned to yet.
     pub dequeued: Option<Event>,

@@ -82,7 +82,7 @@ pub struct Entry<'a> {
 pub struct Senseless {
     /// Place, in bytes from the start of the file.
     pub offset: usize,
-    /// Contents of that place.
+    /// Content found there.
     pub fact: String,
 }
 
