@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What to call a control group: the container, pod or unit of systemd that its path speaks of.
+//! Short name of a control group: the container, pod or systemd unit in its path.
 //!
 //! A path may lead through several: a container in a pod, a unit in a container. The short form has all of them, each
-//! with as much of its number as tools for containers show.
+//! with as many digits of its number as tools for containers show.
 
-/// Digits of the number of a container, or of a pod, that are shown.
+/// Number of digits shown of a container's number, and of a pod's.
 const CONTAINER: usize = 12;
 const POD: usize = 8;
 
-/// How a component begins that stands for a container with its number, and who made it.
+/// Prefixes of components that stand for a container with its number, and the program that made it.
 const MAKERS: [(&str, &str); 9] = [
     ("docker-", "docker"),
     ("libpod-conmon-", "conmon"),
@@ -21,10 +21,10 @@ const MAKERS: [(&str, &str); 9] = [
     ("buildkit-", "buildkit"),
 ];
 
-/// How the names of units of systemd end that have a group.
+/// Suffixes of the names of systemd units that have a group.
 const UNITS: [&str; 6] = [".service", ".scope", ".slice", ".socket", ".mount", ".swap"];
 
-/// The short form of a path; a path of which nothing is known is its own.
+/// The short form of a path; an unknown path is its own.
 pub fn short(path: &str) -> String {
     let components: Vec<&str> = path.split('/').filter(|component| !component.is_empty()).collect();
     let (mut said, mut rest) = (Vec::new(), 0);
@@ -37,7 +37,7 @@ pub fn short(path: &str) -> String {
     }
     let rest = &components[rest..];
     match unit(rest) {
-        // Podman has what it runs in a group of this name.
+        // Podman puts its processes into a group of this name.
         _ if !said.is_empty() && matches!(rest, [] | ["container"]) => {}
         Some(unit) => said.push(unit),
         None if said.is_empty() => return path.to_string(),
@@ -67,12 +67,12 @@ fn container(component: &str, above: &str) -> Option<String> {
     is_number(number).then(|| format!("{maker} {}", &number[..CONTAINER]))
 }
 
-/// Whether this is the number of a container: 32 bytes in hexadecimal.
+/// True if this is the number of a container: 32 bytes in hexadecimal.
 fn is_number(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|c| c.is_ascii_hexdigit())
 }
 
-/// The innermost unit of systemd, and what is below it; of those of a user, whose.
+/// The innermost systemd unit, and the path below it; for a user's unit, with the user.
 fn unit(components: &[&str]) -> Option<String> {
     let ends = |component: &&str| UNITS.iter().any(|end| component.ends_with(end) && component.len() > end.len());
     let last = components.iter().rposition(ends)?;

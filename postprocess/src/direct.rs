@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From a raw trace straight to spans, to a page or to a summary: no text and no JSON between the stages, which work at
-//! once.
+//! From a raw trace straight to spans, to a page or to a summary: no text and no JSON between the stages, which run in
+//! parallel.
 //!
-//! Invariant: memory is bounded. Apart from the raw bytes there are a few batches of events, and no more spans than
-//! asked for; what is done about more, [`SpanLimit`] tells. A summary keeps none.
+//! Invariant: memory is bounded. Apart from the raw bytes it holds a few batches of events, and no more spans than
+//! asked for; [`SpanLimit`] describes what happens to more. A summary keeps none.
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
@@ -24,21 +24,21 @@ use crate::span::{Span, Spans, Tally};
 use crate::time::Time;
 use crate::why::carry::carried;
 
-/// Events that are handed over at a time.
+/// Number of events in a batch.
 const BATCH: usize = 1 << 13;
-/// Batches that wait for the builder at most.
+/// Maximum number of batches that wait for the builder.
 const WAITING: usize = 8;
-/// Bytes of memory for raw bytes and spans, which leaves 128 MiB of 2 GiB for all else.
+/// Bytes of memory for raw bytes and spans; the rest of 2 GiB, 128 MiB, is for everything else.
 const MEMORY: usize = (2 << 30) - (128 << 20);
-/// Bytes of memory for spans, however long the raw trace is.
+/// Minimum bytes of memory for spans, for a raw trace of any length.
 const MEMORY_MIN: usize = 1 << 29;
 
-/// Why there is no page.
+/// Reason why there is no page.
 #[derive(Debug)]
 pub enum Error {
     /// Not a raw trace.
     NotATrace(NotATrace),
-    /// The spans make no page.
+    /// No page can be made of the spans.
     Page(page::Error),
 }
 
@@ -60,11 +60,11 @@ impl std::error::Error for Error {
     }
 }
 
-/// Writes the page of a raw trace of any format, with this title, or its own if that is empty; returns what is known
-/// about the trace.
+/// Writes the page of a raw trace of any format, with this title, or its own if that is empty; returns the facts about
+/// the trace.
 ///
 /// # Errors
-/// If `bytes` are no raw trace, or whatever error `out` returns.
+/// If `bytes` are not a raw trace, or any error of `out`.
 pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(crate::span::Meta, Tally), Error> {
     let (mut spans, tally) = spans_of_raw(bytes, limit_for_page(bytes.len())).map_err(Error::NotATrace)?;
     if !title.is_empty() {
@@ -74,10 +74,10 @@ pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(c
     Ok((spans.meta, tally))
 }
 
-/// How many spans the page of a raw trace of this many bytes has room for.
+/// Maximum number of spans on the page of a raw trace of this many bytes.
 ///
-/// Memory: 2 GiB, the raw bytes and what the page takes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they
-/// are.
+/// Memory: 2 GiB, including the raw bytes and the page's own needs; for raw bytes beyond 1.4 GiB, 0.6 GiB more than
+/// their size.
 pub fn limit_for_page(bytes: usize) -> SpanLimit {
     SpanLimit::within(MEMORY.saturating_sub(bytes).max(MEMORY_MIN))
 }
@@ -85,7 +85,7 @@ pub fn limit_for_page(bytes: usize) -> SpanLimit {
 /// Decodes a raw trace of any format and builds its spans, which `held` keeps.
 ///
 /// # Errors
-/// If `bytes` are no raw trace.
+/// If `bytes` are not a raw trace.
 pub fn spans_of_raw(bytes: &[u8], held: impl Keep) -> Result<(Spans, Tally), NotATrace> {
     Ok(spans_of(&*source::trace(bytes)?, held))
 }
@@ -100,13 +100,13 @@ pub fn spans_of(trace: &dyn Trace, mut held: impl Keep) -> (Spans, Tally) {
     (held.finish(spans), tally)
 }
 
-/// Decodes a raw trace of any format, and adds up all its events and spans; the `worst` waits for a CPU are told in
+/// Decodes a raw trace of any format, and adds up all its events and spans; the `worst` waits for a CPU are reported in
 /// full.
 ///
-/// Memory: the raw bytes, and what [`crate::sink::summary`] says.
+/// Memory: the raw bytes, and that of [`crate::sink::summary`].
 ///
 /// # Errors
-/// If `bytes` are no raw trace.
+/// If `bytes` are not a raw trace.
 pub fn summary_of_raw(bytes: &[u8], worst: usize) -> Result<Summary, NotATrace> {
     let (trace, mut adder) = (source::trace(bytes)?, Adder::new(worst));
     let (last, _) = built(&*trace, |events, builder| {
@@ -117,11 +117,11 @@ pub fn summary_of_raw(bytes: &[u8], worst: usize) -> Result<Summary, NotATrace> 
     Ok(adder.finish(last.meta, &last.names, &mut |cpu, window, each| executed(&*trace, cpu, window, each)))
 }
 
-/// Builds the spans of all events of `source`, and returns what is known about the trace, too. When there are more than
-/// `most`, they are handed to `away`, with all names so far, and only the last are returned.
+/// Builds the spans of all events of `source`, and also returns the facts about the trace. If there are more than
+/// `max`, they are passed to `away`, with all names so far, and only the last are returned.
 ///
 /// # Errors
-/// Whatever error the source's input returns, or `away`.
+/// Any error of the source's input, or of `away`.
 pub fn build_from<E: From<io::Error>>(
     mut source: Batches<impl BufRead>,
     max: usize,
@@ -141,7 +141,7 @@ pub fn build_from<E: From<io::Error>>(
     Ok((spans, tally, meta))
 }
 
-/// Looks once more at what a CPU did in a range of time.
+/// Looks again at a CPU's activity in a range of time.
 fn executed(trace: &dyn Trace, cpu: CpuId, window: (Time, Time), each: &mut dyn FnMut(&Span, &str)) {
     let mut those = |span: &Span, name: &str| {
         let within = span.start < window.1 && span.start.saturating_add(span.dur) > window.0;
@@ -156,8 +156,8 @@ fn executed(trace: &dyn Trace, cpu: CpuId, window: (Time, Time), each: &mut dyn 
     last.spans.iter().for_each(|span| those(span, name(span)));
 }
 
-/// Builds the spans of a trace; after some events at a time `each` is called with them and the builder. The spans that
-/// it did not take are returned.
+/// Builds the spans of a trace; after each batch of events, `each` is called with the batch and the builder. Returns
+/// the spans that it did not take.
 fn built(trace: &dyn Trace, mut each: impl FnMut(&[Event], &mut Builder)) -> (Spans, Tally) {
     let mut names = Names::default();
     let decoder = trace.decoder(&mut names);
@@ -179,14 +179,14 @@ fn built(trace: &dyn Trace, mut each: impl FnMut(&[Event], &mut Builder)) -> (Sp
     })
 }
 
-/// Sends all events of a trace, and returns what is known about it at the end.
+/// Sends all events of a trace, and returns the facts about it at the end.
 fn send(mut decoder: Box<dyn Decode + '_>, mut names: Names, batches: &SyncSender<Batch<Event>>) -> Meta {
     let mut sent = 0;
     loop {
         let rows = decoder.batch(&mut names, BATCH);
         let new = names.since(sent).to_vec();
         sent += new.len();
-        // The receiver goes away only if it panics, and then there is nobody to tell.
+        // The receiver goes away only if it panics, and then no one is left to notify.
         if rows.is_empty() || batches.send(Batch { names: new, rows }).is_err() {
             return decoder.meta();
         }

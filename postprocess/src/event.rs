@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Events: what happened, when, on which CPU, in units of 10 ns; and the text or frames that carry them between stages.
 //!
-//! What an event says is a [`what::What`]: of [`work`] that begins or ends, of a [`mod@point`] in time, or a [`fact`]. Only
-//! text and frames have it as a number, the original's (see [`number`]), whatever the raw format it comes from. Events
-//! are ordered by time over all CPUs; what is said about the whole trace is in [`Meta`].
+//! The kind of an event is a [`what::What`]: [`work`] that begins or ends, a [`mod@point`] in time, or a [`fact`]. Only
+//! text and frames have it as a number, the original's (see [`number`]), for every raw format. Events are in time order
+//! over all CPUs; [`Meta`] has the facts about the whole trace.
 
 pub mod number;
 pub mod work;
@@ -26,88 +26,88 @@ use names::NameId;
 use serde::{Deserialize, Serialize};
 use what::What;
 
-/// CPU numbers are below this, whatever a damaged file says.
+/// Upper limit of CPU numbers, exclusive, also for a damaged file.
 pub const CPUS_MAX: u32 = 8192;
 
 /// One transition, point event or fact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// When, after the minute in [`Meta::base`]; negative for a fact known from the start.
+    /// Time after the minute in [`Meta::base`]; negative for a fact known from the start.
     pub ts: Time,
-    /// How long: of a call that carries its return, at least 1; of a point event 1; else 0.
+    /// Duration: at least 1 for a call that carries its return, 1 for a point event, otherwise 0.
     pub dur: Time,
-    /// What it says.
+    /// Kind of the event.
     pub what: What,
     /// CPU.
     pub cpu: CpuId,
-    /// Thread running there.
+    /// Thread running on the CPU.
     pub pid: Pid,
     /// RPC identity, 0 for none.
     pub rpc: u32,
-    /// First argument; of a fact, the number of what it is about.
+    /// First argument; for a fact, the number of its subject.
     pub arg: u32,
-    /// Return value: its low 32 bits, of the original's formats the low 16, without a sign.
+    /// Return value: its low 32 bits; in the original's formats the low 16, unsigned.
     pub ret: i32,
-    /// IPC or LLC codes: low four bits of the time before, high four of a folded call.
+    /// IPC or LLC codes: the low four bits for the time before, the high four for a folded call.
     pub ipc: u8,
-    /// Its name, among the [`names::Names`] that travel with the events.
+    /// Name, among the [`names::Names`] that travel with the events.
     pub name: NameId,
 }
 
 impl Event {
-    /// Its number, as files have it.
+    /// Event number, as in files.
     #[inline]
     pub fn event(&self) -> u32 {
         self.what.number()
     }
 
-    /// Of a [`point::Point::ProgramValue`], the value: its low half is the argument, its high half is returned.
+    /// Value of a [`point::Point::ProgramValue`]: its low half is the argument, its high half the return value.
     #[inline]
     pub fn value(&self) -> i64 {
         i64::from(self.ret) << 32 | i64::from(self.arg)
     }
 }
 
-/// Events, names and what is known about the trace.
+/// Events, names and the facts about the trace.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// About the whole trace.
+    /// Facts about the whole trace.
     pub meta: Meta,
-    /// What [`Event::name`] counts.
+    /// The names that [`Event::name`] indexes.
     pub names: names::Names,
-    /// Ordered by time; events of the same time are in the order they were read.
+    /// In time order; events of the same time are in the order they were read.
     pub events: Vec<Event>,
 }
 
-/// What is known about the whole trace, gathered from all stages before.
+/// Facts about the whole trace, gathered from all stages so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     /// The raw format the events come from: 5, or 3 for the original's text.
     pub format: u32,
-    /// The minute that times count from, `YYYY-MM-DD_hh:mm:00`, UTC; empty if not known.
+    /// The minute that times count from, `YYYY-MM-DD_hh:mm:00`, UTC; empty if unknown.
     pub base: String,
     /// The original's flag byte: 0x80 IPC, 0x40 wrapped, 0x20 LLC, low bits the version.
     pub flags: u32,
-    /// Events the recorder counted as lost.
+    /// Number of events that the recorder counted as lost.
     pub lost: u64,
-    /// What was damaged, cut or repaired, a sentence each.
+    /// Damage, cuts and repairs, a sentence each.
     pub quality: Vec<String>,
-    /// From when to when each CPU was traced, each once; a CPU that is not listed, from its first event to the last of
-    /// all.
+    /// Start and end of each CPU's trace, each CPU once; a CPU that is not listed was traced from its first event to
+    /// the last of all.
     pub intervals: Vec<Interval>,
-    /// What the source says that it cannot tell, the bits of an [`Unseen`]; see [`Meta::unseen`].
+    /// Capabilities that the source reports it lacks, the bits of an [`Unseen`]; see [`Meta::unseen`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unseen: u64,
-    /// What the kernel counted meanwhile, and what the trace has of it, a sentence each.
+    /// The kernel's own counts for the same time, and the trace's, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<String>,
     /// The machines, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Machine>,
-    /// The kernel's id of this run of it, as /proc/sys/kernel/random/boot_id has it; of one machine, empty if not known.
+    /// The kernel's id of its run, from /proc/sys/kernel/random/boot_id; only for a single machine, empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot_id: String,
-    /// What CLOCK_MONOTONIC showed at the base, ns; of one machine, if the source says it.
+    /// CLOCK_MONOTONIC at the base, ns; only for a single machine, if the source reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monotonic: Option<i64>,
     /// The program that recorded it, empty for KUtrace.
@@ -118,38 +118,39 @@ pub struct Meta {
 /// One of several machines. Its CPUs are those from its first to the next one's first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// What it is called.
+    /// Name of the machine.
     pub name: String,
     /// Its first CPU.
     pub first_cpu: u32,
-    /// How its clock runs, for people.
+    /// Description of its clock, for people.
     pub clock: String,
-    /// By how much its times may be wrong against the first machine's, if anything bounds that.
+    /// Maximum error of its times against the first machine's, if anything bounds it.
     pub within: Option<Time>,
-    /// What its source cannot tell, the bits of an [`Unseen`].
+    /// Capabilities that its source lacks, the bits of an [`Unseen`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unseen: u64,
-    /// Whose guest it is, if that one is among the machines.
+    /// Its host, if that is among the machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Inside>,
 }
 
-/// Whose guest a machine is.
+/// Host of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
-    /// The place of its host among the machines.
+    /// Index of the host among the machines.
     pub host: u32,
-    /// By CPU of the guest, from its first: the host's thread that runs it, 0 if that is not known.
+    /// The host's thread that runs each CPU of the guest, from its first CPU on; 0 if unknown.
     pub threads: Vec<u32>,
 }
 
 impl Meta {
-    /// What the source of the events cannot tell: what its format never does, and what it says itself.
+    /// Capabilities that the source of the events lacks: those that its format never has, and those that it reports
+    /// itself.
     pub fn unseen(&self) -> Unseen {
         Unseen::of_format(self.format).and(Unseen(self.unseen))
     }
 
-    /// Whether nothing was lost or damaged.
+    /// True if nothing was lost or damaged.
     pub fn is_whole(&self) -> bool {
         self.lost == 0 && self.quality.is_empty()
     }
@@ -177,6 +178,6 @@ pub struct BlockLine {
     pub ts: Time,
     /// Its CPU.
     pub cpu: CpuId,
-    /// Its place in the file, from 0.
+    /// Index in the file, from 0.
     pub index: usize,
 }

@@ -7,29 +7,29 @@
 //! frame:  0 kind u8   1 payload bytes u32   5 crc32 of the payload u32   9 payload
 //! ```
 //!
-//! Numbers of the frame's head are little-endian; those of payloads are of 7 bits a byte, the lowest first, the high
-//! bit set in all but the last byte; what may be negative has its sign in the lowest bit.
+//! Numbers of the frame's head are little-endian; those of payloads have 7 bits a byte, the lowest first, with the high
+//! bit set in all but the last byte; a number that may be negative has its sign in the lowest bit.
 //!
 //! | kind | payload |
 //! |---|---|
-//! | `A` about | JSON of what is known about the whole trace; a later one replaces it |
-//! | `N` names | number of the first, then of each its bytes and its text, UTF-8 |
-//! | `R` rows | ten numbers each, as [`Row::columns`]; the first as the difference to the row before, 0 at first |
+//! | `A` about | JSON of the facts about the whole trace; a later one replaces it |
+//! | `N` names | number of the first, then for each its length in bytes and its text, UTF-8 |
+//! | `R` rows | ten numbers each, as in [`Row::columns`]; the first as the difference to the row before, 0 at first |
 //! | `E` end | number of all rows |
 //!
-//! Rows of events are ordered by time, those of spans need not be.
+//! Rows of events are in time order, those of spans need not be.
 //!
-//! Invariant: no content is an error, but for another version; what was damaged or cut stands in the quality of what is
-//! known about the trace.
+//! Invariant: no content is an error, except another version; damage and cuts are reported in the quality of the facts
+//! about the trace.
 
 use std::io::{self, BufRead, Read, Write};
 use std::marker::PhantomData;
 
 use crate::event::batch::{Batch, Row, COLUMNS};
 
-/// Bytes of rows that make a frame.
+/// Number of bytes of rows that make a frame.
 const FRAME: usize = 64 * 1024;
-/// No frame has a longer payload.
+/// Maximum length of a payload.
 const LONGEST: u64 = 1 << 24;
 /// Bytes before the payload.
 const HEAD: usize = 9;
@@ -55,18 +55,18 @@ impl<W: Write, T: Row> Writer<W, T> {
     /// A writer to `out`, which need not be buffered.
     ///
     /// # Errors
-    /// Whatever error `out` returns, here and below.
+    /// Any error of `out`, here and below.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&T::MAGIC)?;
         Ok(Writer { out, rows: Vec::with_capacity(FRAME + 128), before: 0, names: 0, count: 0, of: PhantomData })
     }
 
-    /// What is written to.
+    /// The output.
     pub fn get(&self) -> &W {
         &self.out
     }
 
-    /// Says what is known about the whole trace.
+    /// Writes the facts about the whole trace.
     ///
     /// # Errors
     /// As [`Writer::new`].
@@ -93,8 +93,7 @@ impl<W: Write, T: Row> Writer<W, T> {
         }
     }
 
-    /// Writes the last rows, what is known about the whole trace, and the end; and flushes. Returns what was written
-    /// to.
+    /// Writes the last rows, the facts about the whole trace, and the end; and flushes. Returns the output.
     ///
     /// # Errors
     /// As [`Writer::new`].
@@ -136,10 +135,10 @@ impl<W: Write, T: Row> Writer<W, T> {
     }
 }
 
-/// Whether `input` begins with frames of these rows; nothing of it is used up.
+/// True if `input` begins with frames of these rows; consumes nothing.
 ///
 /// # Errors
-/// Whatever error `input` returns, or that the frames are of another version.
+/// Any error of `input`, or that the frames are of another version.
 pub fn begins<T: Row>(input: &mut impl BufRead) -> io::Result<bool> {
     let start = input.fill_buf()?;
     let (name, version) = T::MAGIC.split_at(7);
@@ -156,7 +155,7 @@ pub struct Reader<R, T: Row> {
     input: R,
     about: T::About,
     damage: Vec<String>,
-    /// Bytes read.
+    /// Number of bytes read.
     at: u64,
     names: usize,
     count: u64,
@@ -165,10 +164,10 @@ pub struct Reader<R, T: Row> {
 }
 
 impl<R: BufRead, T: Row> Reader<R, T> {
-    /// A reader of `input`, of which [`begins`] is true; reads what is known before the rows.
+    /// A reader of `input`, for which [`begins`] is true; reads the facts that come before the rows.
     ///
     /// # Errors
-    /// Whatever error `input` returns, here and below.
+    /// Any error of `input`, here and below.
     pub fn new(mut input: R) -> io::Result<Self> {
         input.consume(T::MAGIC.len());
         let at = T::MAGIC.len() as u64;
@@ -180,12 +179,12 @@ impl<R: BufRead, T: Row> Reader<R, T> {
         Ok(reader)
     }
 
-    /// What is known about the whole trace so far.
+    /// Facts about the whole trace so far.
     pub fn about(&self) -> &T::About {
         &self.about
     }
 
-    /// The next rows, and the names that are new with them; `None` at the end.
+    /// The next rows, and the names that are new in them; `None` at the end.
     ///
     /// # Errors
     /// As [`Reader::new`].
@@ -200,7 +199,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
         Ok(Some(batch).filter(|b| !b.rows.is_empty()))
     }
 
-    /// What is known about the whole trace at the end.
+    /// Facts about the whole trace at the end.
     pub fn finish(mut self) -> T::About {
         T::quality(&mut self.about).append(&mut self.damage);
         self.about
@@ -280,7 +279,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
         Some(())
     }
 
-    /// Reads this many bytes into `payload`, or as many as there are.
+    /// Reads this many bytes into `payload`, or as many as are left.
     fn read(&mut self, bytes: u64) -> io::Result<usize> {
         self.payload.clear();
         let read = self.input.by_ref().take(bytes).read_to_end(&mut self.payload)?;
@@ -298,7 +297,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
     }
 }
 
-/// Negative and positive numbers by turns, so that small ones stay small.
+/// Maps small numbers of either sign to small numbers, negative and positive by turns.
 #[inline]
 fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64

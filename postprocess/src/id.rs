@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Numbers of CPUs and threads as types, so that none is taken for another number. `Option` of one is as small as it.
+//! Numbers of CPUs and threads as types, so that neither is taken for another number. Their `Option`s are as small as
+//! they are.
 
 use std::fmt;
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-/// Larger numbers than this, of damaged files, are taken for it: the columns of spans are signed.
+/// Larger numbers, from damaged files, are replaced by this one: the columns of spans are signed.
 const MAX: u32 = i32::MAX as u32;
-/// Bits of a thread's number, as Linux gives it; above them stands the machine.
+/// Bits of a thread's number on Linux; the machine's number is above them.
 pub const PID_BITS: u32 = 22;
 
 macro_rules! id {
@@ -35,19 +36,19 @@ macro_rules! id {
                 self.0.get() - 1
             }
 
-            /// Its place in a list of all.
+            /// Its index in a list of all.
             #[inline]
             pub const fn index(self) -> usize {
                 self.number() as usize
             }
 
-            /// As the columns of spans have it: none is -1.
+            /// Value in a column of spans: -1 for none.
             #[inline]
             pub fn column(id: Option<$name>) -> i64 {
                 id.map_or(-1, |id| id.number().into())
             }
 
-            /// What a column of spans says: a negative number is none. `None` if it is too large.
+            /// Reads a column of spans: a negative number is none. `None` if the number is too large.
             #[inline]
             pub fn of_column(column: i64) -> Option<Option<$name>> {
                 let number = i32::try_from(column).ok()?;
@@ -99,7 +100,7 @@ id! {
 }
 
 id! {
-    /// A thread, as the kernel numbers them over all processes.
+    /// A thread, by the kernel's number over all processes.
     Pid
 }
 
@@ -107,7 +108,8 @@ impl Pid {
     /// The idle thread of every CPU.
     pub const IDLE: Pid = Pid::new(0);
 
-    /// The thread that a machine calls so: above the bits that Linux uses stands the machine's place among all.
+    /// The thread with this number on a machine: the bits above those that Linux uses are the machine's index among
+    /// all.
     pub const fn on(self, machine: u32) -> Pid {
         match self.number() {
             0 => self,
@@ -115,7 +117,7 @@ impl Pid {
         }
     }
 
-    /// The place of its machine among all, 0 for the only one.
+    /// Index of its machine among all, 0 for the only one.
     pub const fn machine(self) -> u32 {
         self.number() >> PID_BITS
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Lines of text, one by one; none is copied that the input's buffer holds whole.
+//! Lines of text, one by one; a line that the input's buffer holds whole is not copied.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -7,15 +7,15 @@ use std::io::{self, BufRead, ErrorKind, Read};
 #[derive(Debug)]
 pub struct Lines<R> {
     input: R,
-    /// Bytes of the input's buffer that have been returned.
+    /// Number of bytes of the input's buffer that have been returned.
     used: usize,
     /// A line that the buffer did not hold whole.
     cut: Vec<u8>,
-    /// Lines read.
+    /// Number of lines read.
     number: u64,
 }
 
-/// Bytes of a line, at most: a whole trace may be one, but not what never ends.
+/// Maximum bytes of a line: a whole trace may be one, but not endless input.
 const LONGEST: u64 = 1 << 28;
 
 impl<R: BufRead> Lines<R> {
@@ -27,13 +27,13 @@ impl<R: BufRead> Lines<R> {
     /// The next line, without its end; `None` at the end of the input.
     ///
     /// # Errors
-    /// Whatever error the input returns, or that the line is too long.
+    /// Any error of the input, or that the line is too long.
     #[inline]
     pub fn read(&mut self) -> io::Result<Option<&[u8]>> {
         Ok(self.read_to_end()?.map(|(line, _)| line))
     }
 
-    /// As [`Lines::read`], and whether the line has an end: the last, if it has none, may be cut.
+    /// Like [`Lines::read`], and true if the line has an end: a last line without one may be cut off.
     ///
     /// # Errors
     /// As [`Lines::read`].
@@ -65,18 +65,18 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Lines that made no sense: how many, and which was the first.
+/// Lines that made no sense: their number, and the first of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unread {
     count: u64,
     first: u64,
 }
 
-/// Lines of which none made sense until it is said that there will be none.
+/// Number of lines after which a text is given up if none of them made sense.
 const HOPELESS: u64 = 1 << 16;
 
 impl Unread {
-    /// Gives up a text of which every line so far made no sense, once there are too many of them.
+    /// Gives up a text in which every line so far made no sense, once there are too many of them.
     ///
     /// # Errors
     /// If there are too many.
@@ -85,7 +85,7 @@ impl Unread {
         (self.count < HOPELESS).then_some(()).ok_or_else(fact)
     }
 
-    /// Counts the line of this number.
+    /// Counts the line with this number.
     pub fn add(&mut self, line: u64) {
         self.first = if self.count == 0 { line } else { self.first };
         self.count += 1;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The streams of all CPUs as one, ordered by time; equal times by CPU.
+//! The streams of all CPUs as one, in time order; equal times by CPU.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
-/// What a stream says at one time.
+/// An item of a stream, with its time.
 pub trait When: Copy {
     /// The unit that all streams share.
     type Time: Ord + Copy + std::fmt::Debug;
 
-    /// That time.
+    /// The item's time.
     fn when(&self) -> Self::Time;
 }
 
-/// All streams, each waiting with what it says next.
+/// All streams, each waiting with its next item.
 #[derive(Debug)]
 pub struct Merge<S: Iterator<Item: When>> {
     streams: Vec<S>,
@@ -30,7 +30,7 @@ impl<S: Iterator<Item: When>> Merge<S> {
         Merge { streams, waiting, order }
     }
 
-    /// Merges streams where what the first ones say next is known already: they go on from there.
+    /// Merges streams, some of which have a known next item and continue from there.
     pub fn resume(streams: Vec<(S, Option<S::Item>)>) -> Merge<S> {
         let (mut streams, mut waiting): (Vec<S>, Vec<_>) = streams.into_iter().unzip();
         for (stream, waiting) in streams.iter_mut().zip(&mut waiting) {
@@ -40,7 +40,7 @@ impl<S: Iterator<Item: When>> Merge<S> {
         Merge { streams, waiting, order }
     }
 
-    /// The streams, each with what it says next.
+    /// The streams, each with its next item.
     pub fn pause(self) -> Vec<(S, Option<S::Item>)> {
         self.streams.into_iter().zip(self.waiting).collect()
     }
@@ -50,13 +50,13 @@ impl<S: Iterator<Item: When>> Merge<S> {
         &self.streams
     }
 
-    /// The time of what comes next.
+    /// The time of the next item.
     #[inline]
     pub fn peek(&self) -> Option<<S::Item as When>::Time> {
         self.order.peek().map(|first| first.0 .0)
     }
 
-    /// What a stream says next.
+    /// The next item of a stream.
     pub fn following(&self, index: usize) -> Option<S::Item> {
         self.waiting[index]
     }
@@ -70,7 +70,7 @@ impl<S: Iterator<Item: When>> Merge<S> {
 impl<S: Iterator<Item: When>> Iterator for Merge<S> {
     type Item = (usize, S::Item);
 
-    /// What comes next, and the index of its stream.
+    /// The next item, and the index of its stream.
     #[inline]
     fn next(&mut self) -> Option<(usize, S::Item)> {
         let mut first = self.order.peek_mut()?;

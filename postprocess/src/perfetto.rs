@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Messages of Perfetto's schema that are both read and written, with the numbers that `perfetto_trace.proto` gives their
-//! fields.
+//! Messages of Perfetto's schema that are both read and written, with the numbers that `perfetto_trace.proto` gives
+//! their fields.
 
 use prost::Message;
 
@@ -10,7 +10,7 @@ pub struct CpuValue {
     /// kHz, or the number of a state.
     #[prost(uint32, optional, tag = "1")]
     pub state: Option<u32>,
-    /// Which CPU.
+    /// CPU number.
     #[prost(uint32, optional, tag = "2")]
     pub cpu_id: Option<u32>,
 }
@@ -26,7 +26,7 @@ pub struct ClockSnapshot {
 /// A moment on a clock.
 #[derive(Clone, PartialEq, Message)]
 pub struct Clock {
-    /// Which clock.
+    /// Clock number.
     #[prost(uint32, optional, tag = "1")]
     pub clock_id: Option<u32>,
     /// Nanoseconds.
@@ -37,7 +37,7 @@ pub struct Clock {
 /// The machine.
 #[derive(Clone, PartialEq, Message)]
 pub struct SystemInfo {
-    /// What `uname` says.
+    /// Output of `uname`.
     #[prost(message, optional, tag = "1")]
     pub utsname: Option<Utsname>,
     /// The host.
@@ -45,13 +45,13 @@ pub struct SystemInfo {
     pub machine_name: Option<String>,
 }
 
-/// As `uname` has it.
+/// The fields of `uname`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Utsname {
     /// The system.
     #[prost(string, optional, tag = "1")]
     pub sysname: Option<String>,
-    /// Its release.
+    /// Release of the system.
     #[prost(string, optional, tag = "3")]
     pub release: Option<String>,
 }

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Progress: how much of a long work is done. Who works counts, who watches reads; a process has one work at a time.
+//! Progress: the part of a long task that is done. The worker counts, the watcher reads; a process has one task at a
+//! time.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static DONE: AtomicU64 = AtomicU64::new(0);
 static ALL: AtomicU64 = AtomicU64::new(0);
 
-/// Begins a work of this many parts.
+/// Begins a task of this many parts.
 pub fn begin(parts: u64) {
     DONE.store(0, Relaxed);
     ALL.store(parts, Relaxed);
 }
 
-/// This many more are done.
+/// Counts this many parts as done.
 pub fn advance(parts: u64) {
     DONE.fetch_add(parts, Relaxed);
 }
 
-/// How much is done of a hundred, if it is known how much there is.
+/// Percentage done, if the whole is known.
 pub fn percent() -> Option<u64> {
     percent_of(DONE.load(Relaxed), ALL.load(Relaxed))
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Raw: a file of format 5, or of the [`original`], to events.
+//! Raw: decodes a file of format 5, or of the [`original`], to events.
 //!
-//! The way of the data of format 5: [`mod@file`] finds header, names and blocks, those of a stream by their
-//! [`sequence`], [`block`] checks each block, [`stream`] reads the entries of one CPU, [`program`] those of programs,
-//! [`mod@tracepoint`] what chosen tracepoints say, [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of [`name`], what
-//! is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. On their way [`audit`] compares them
-//! with what the kernel counted, by its [`kernel_file`]s.
+//! The data flow of format 5: [`mod@file`] finds header, names and blocks, those of a stream by their [`sequence`],
+//! [`block`] checks each block, [`stream`] reads the entries of one CPU, [`program`] those of programs,
+//! [`mod@tracepoint`] the records of chosen tracepoints, [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes
+//! events of the [`trace`] with the names of [`name`], the state of each [`task`], the codes of [`counter`], and the
+//! times of [`clock`]. Meanwhile [`audit`] compares the events with the kernel's own counts, from its [`kernel_file`]s.
 //!
-//! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
+//! Invariant: every content is read as far as it makes sense; [`damage`] reports what was wrong.
 
 pub mod damage;
 pub mod file;
@@ -60,20 +60,20 @@ use maps::{Maps, Place};
 use stream::{Opening, Stream};
 use trace::{within, Counter, Decode, Head, Trace};
 
-/// By how much a CPU may end its last block before the stop, because it took that long to stop all: 0.1 s.
+/// Maximum time from the end of a CPU's last block to the stop, because stopping all CPUs took that long: 0.1 s.
 const SLACK: Time = Time(10_000_000);
 
-/// A raw trace, checked and sorted by CPU, not decoded.
+/// A raw trace, checked and sorted by CPU, but not decoded.
 #[derive(Debug)]
 pub struct Raw<'a> {
     /// The file header.
     pub header: Header,
-    /// Counter to time.
+    /// Conversion of counter to time.
     pub clock: Clock,
     /// All damage found so far.
     pub damage: Vec<Damage>,
     header_sound: bool,
-    /// Whether it is a stream without its end.
+    /// True if this is a stream without its end.
     cut: bool,
     counting: Counting,
     names: Vec<Name<'a>>,
@@ -82,7 +82,7 @@ pub struct Raw<'a> {
     programs: Vec<program::Program<'a>>,
     refused: Vec<refused::Refused<'a>>,
     cpus: BTreeMap<CpuId, Vec<Block<'a>>>,
-    /// CPUs of which every block is damaged.
+    /// CPUs whose blocks are all damaged.
     missing: Vec<CpuId>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Raw<'a> {
             .with_maps(self.maps.clone(), self.monotonic_ns())
     }
 
-    /// Where in programs' files samples may lie.
+    /// Places in programs' files where samples may lie.
     fn places(&self) -> BTreeSet<Place> {
         let mut sampled = BTreeSet::new();
         if !self.maps.is_empty() {
@@ -144,13 +144,13 @@ impl<'a> Raw<'a> {
         self.maps.places(&sampled)
     }
 
-    /// Where time 0 is on the monotonic clock.
+    /// Time 0 on the monotonic clock.
     fn monotonic_ns(&self) -> i64 {
         let Moment { tsc, monotonic_ns, .. } = self.header.start;
         (monotonic_ns as i64).saturating_sub(self.clock.tsc_units(tsc.into()).0.saturating_mul(10))
     }
 
-    /// What programs recorded while the trace was.
+    /// Recordings of programs during the trace.
     fn programs(&self) -> program::Programs<'a> {
         let (start, stop) = match self.header_sound {
             true => (self.header.start.tsc, self.header.stop.tsc),
@@ -171,7 +171,7 @@ impl<'a> Raw<'a> {
         self.cpus.iter().map(|(&cpu, blocks)| (cpu, &blocks[..]))
     }
 
-    /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
+    /// One CPU's blocks of a time range, and the one before them, as if the trace had wrapped.
     pub fn part(&self, cpu: CpuId, range: (Time, Time)) -> Raw<'a> {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         let blocks = all[within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
@@ -190,7 +190,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Events lost, by the header or the blocks.
+    /// Number of lost events, by the header or the blocks.
     pub fn lost(&self) -> u64 {
         let recorded: u64 = self.cpus.values().filter_map(|b| b.last()).map(|b| b.lost).fold(0, u64::saturating_add);
         self.header.lost.max(recorded)
@@ -203,8 +203,8 @@ impl<'a> Raw<'a> {
         self.counting.flags() | wrapped | 5
     }
 
-    /// The blocks in use, by begin. The first line tells the start of the trace, from which times count, even if that
-    /// block began later.
+    /// The blocks in use, in the order of their start. The first line has the start of the trace, from which times
+    /// count, even if that block began later.
     pub fn block_lines(&self) -> Vec<BlockLine> {
         let line = |b: &Block| BlockLine { ts: self.clock.units(b.begin), cpu: b.cpu, index: b.index };
         let mut lines: Vec<_> = self.cpus.values().flatten().map(line).collect();
@@ -217,7 +217,7 @@ impl<'a> Raw<'a> {
         lines
     }
 
-    /// What is known about the whole trace once `decoder` has come to its end.
+    /// Facts about the whole trace once `decoder` has come to its end.
     pub fn finish(&self, decoder: &Decoder) -> Meta {
         let lost = self.lost();
         let found = self.damage.iter().chain(decoder.streams().iter().flat_map(|s| &s.damage));
@@ -254,13 +254,13 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Whether nothing is damaged, and times are right.
+    /// True if nothing is damaged, and times are right.
     fn is_sound(&self, decoder: &Decoder) -> bool {
         let damaged = self.damage.iter().chain(decoder.streams().iter().flat_map(|s| &s.damage)).next().is_some();
         self.header_sound && !damaged && self.header.flags & FLAG_UNSTABLE == 0
     }
 
-    /// What the source of the events says that it cannot tell.
+    /// Capabilities that the source of the events reports it lacks.
     fn unseen(&self) -> Unseen {
         Unseen(if self.header_sound { self.header.unseen.0 } else { 0 })
     }
@@ -271,7 +271,7 @@ impl<'a> Raw<'a> {
         cpus.filter(|name| name.second & CPU_OFFLINE != 0).map(|name| CpuId::new(name.number))
     }
 
-    /// What the recorder noted of the whole trace, and what programs had no room for.
+    /// Notes of the recorder on the whole trace, and losses of programs.
     pub fn notes(&self) -> Vec<String> {
         let of_header = || {
             let noted = notes(self.header.flags, self.header.refused_names, self.header.refused_marks);
@@ -283,7 +283,7 @@ impl<'a> Raw<'a> {
         self.header_sound.then(of_header).into_iter().flatten().chain(refused).chain(losses).collect()
     }
 
-    /// Counter when tracing started; if the header is damaged, when the first block did.
+    /// Counter when tracing started; if the header is damaged, at the start of the first block.
     fn start(&self) -> u64 {
         let first = self.cpus.values().flatten().map(|b| b.begin).min();
         match first.filter(|_| !self.header_sound) {
@@ -292,14 +292,14 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// When the last CPU stopped to record: the stop in the header, or the end of the last block if that is later.
+    /// Time when the last CPU stopped recording: the stop in the header, or the end of the last block if that is later.
     fn end(&self) -> Time {
         let ends = self.cpus.values().flatten().map(|b| self.clock.units(b.end.max(b.begin)));
         let stop = self.clock.tsc_units(self.header.stop.tsc.into());
         ends.chain(self.header_sound.then_some(stop)).max().unwrap_or(stop)
     }
 
-    /// Checks all blocks, and marks where a CPU's time is missing because some were rejected.
+    /// Checks all blocks, and marks where a CPU's time is missing because blocks were rejected.
     fn blocks(&mut self, blocks: &[(usize, &'a [u8])], expected: Expected, counted: u64) {
         let mut rejected = (blocks.len() as u64) < counted;
         let mut short = Vec::new();
@@ -315,7 +315,7 @@ impl<'a> Raw<'a> {
         }
         for (&cpu, blocks) in &mut self.cpus {
             order(blocks, &mut self.damage);
-            // Of a stream that was cut off the block of a call may not have been handed over yet, and later ones have.
+            // In a stream that was cut off, the block of a call may be missing although later ones have been written.
             if !self.cut && !rejected && short.iter().all(|s| s.0 != cpu) {
                 skipped(blocks, self.header.flags & FLAG_WRAPPED != 0, &mut self.damage);
             }
@@ -332,8 +332,8 @@ impl<'a> Raw<'a> {
         self.ends_early();
     }
 
-    /// The stop makes every CPU end its last block, after the moment that the header says. Where one ends well before
-    /// that, and did not run out of memory or go offline, what followed is missing.
+    /// The stop makes every CPU end its last block, after the moment in the header. If one ends well before that, and
+    /// did not run out of memory or go offline, its later events are missing.
     fn ends_early(&mut self) {
         let stop = self.clock.tsc_units(self.header.stop.tsc.into());
         for (&cpu, blocks) in self.cpus.iter_mut().filter(|(_, b)| self.header_sound && b.iter().all(|b| !b.back)) {
@@ -414,7 +414,7 @@ struct Decoding<'t, 'a> {
     raw: &'t Raw<'a>,
     decoder: Decoder<'a>,
     audit: Audit,
-    /// Whether all events have been decoded.
+    /// True once all events have been decoded.
     ended: bool,
 }
 
@@ -442,7 +442,7 @@ impl Decode for Decoding<'_, '_> {
         if self.ended {
             let found = self.audit.finish(&meta.intervals, self.raw.header.flags & FLAG_WRAPPED != 0);
             meta.counted = found.compared;
-            // What is damaged lacks events for other reasons.
+            // A damaged trace lacks events for other reasons.
             match self.raw.is_sound(&self.decoder) {
                 true => meta.quality.extend(found.wrong),
                 false => meta.counted.extend(found.wrong),
@@ -452,11 +452,11 @@ impl Decode for Decoding<'_, '_> {
     }
 }
 
-/// Of a stream whose writer was killed, or is still writing.
+/// Note for a stream whose writer was killed, or is still writing.
 const CUT: &str = "the stream has no end: its writer was cut off, or still writes; what it has not written is missing";
 
-/// What the recorder notes of a whole trace, a sentence each: by the flags of the file's header, and by how many names
-/// and marks it refused.
+/// Notes of the recorder on a whole trace, a sentence each: by the flags of the file's header, and by the number of
+/// names and marks it refused.
 pub fn notes(flags: u32, refused_names: u64, refused_marks: u64) -> Vec<String> {
     let noted = [
         (FLAG_SLEEP, "the trace ended because the machine was about to sleep (suspend or hibernation)"),
@@ -470,7 +470,6 @@ pub fn notes(flags: u32, refused_names: u64, refused_marks: u64) -> Vec<String> 
     noted.chain(refused).collect()
 }
 
-/// That the recorder lacks what only younger programs know of.
 /// An identity in its usual groups of digits.
 pub fn uuid(bytes: &[u8; 16]) -> String {
     let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -486,12 +485,13 @@ pub fn boot_id(header: &Header) -> String {
     }
 }
 
+/// Sentence about capabilities that the recorder lacks and only newer programs know.
 fn unknown(unseen: Unseen) -> Option<String> {
     let bits = Some(unseen.unknown()).filter(|bits| *bits != 0)?;
     Some(format!("the recorder could not see things that this program does not know (0x{bits:x})"))
 }
 
-/// Puts a CPU's blocks in sequence; of two with the same number the first stays.
+/// Reports where blocks of a CPU are missing: their numbers have no holes otherwise.
 fn order(blocks: &mut Vec<Block>, damage: &mut Vec<Damage>) {
     blocks.sort_by_key(|b| b.sequence);
     blocks.dedup_by(|later, first| {

@@ -3,12 +3,12 @@
 
 use crate::time::Time;
 
-/// A number and the thing that it counts: `1 gap`, `2 gaps`.
+/// A number and the counted thing: `1 gap`, `2 gaps`.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The average of these.
+/// The average of `count` times.
 pub fn average(total: Time, count: u64) -> Time {
     total / count.max(1) as i64
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Sources: whatever can be read, recognized by its first bytes and opened by one door.
+//! Sources: everything that can be read, recognized by its first bytes and opened in one place.
 //!
 //! | what | opened by | gives |
 //! |---|---|---|
@@ -8,11 +8,11 @@
 //! | spans, as JSON or frames | [`Source::spans`] | [`Spans`] |
 //! | page | [`Source::page`] | its bytes, for [`page::lift`](crate::sink::page::lift()) |
 //!
-//! Nobody else asks which kind a file is: a caller says which [`Stage`] it needs, and a file of another is refused with
-//! the way from one to the other.
+//! No other module asks for the kind of a file: a caller names the [`Stage`] it needs, and a file of another stage is
+//! refused with the command that converts it.
 //!
-//! Invariant: of a raw trace no more is read than its header says, and of a page no more than its end, so what never
-//! ends does not fill the memory. An input ends once, as a terminal's do.
+//! Invariant: no more of a raw trace is read than its header states, and no more of a page than its end, so endless
+//! input does not fill the memory. An input ends once, like a terminal's.
 
 mod kind;
 pub mod page;
@@ -44,15 +44,15 @@ pub use crate::raw::trace::{Decode, Head, Trace};
 pub use events::Batches;
 pub use spans::Backward;
 
-/// Bytes that are read of a raw trace before its size is looked for, and at a time while it is not known; of a page,
-/// too.
+/// Number of bytes of a raw trace that are read before its size is looked for, and at a time while it is unknown; also
+/// for a page.
 const STEP: u64 = 1 << 22;
 /// A file without a page's data in its first 16 MiB is not a page.
 const BARE: usize = 1 << 24;
-/// Bytes that are read after the end of a raw trace: by them another that follows is recognized.
+/// Number of bytes that are read after the end of a raw trace: enough to recognize another one there.
 const BEHIND: usize = file::MAGIC_BYTES;
 
-/// What is needed of a file: the form that a trace has between two tools.
+/// The form that a trace has between two tools, which a caller needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// A raw trace of any format.
@@ -65,7 +65,7 @@ pub enum Stage {
     Page,
 }
 
-/// An input that is open, and known by its first bytes.
+/// An open input, recognized by its first bytes.
 #[derive(Debug)]
 pub struct Source<R> {
     kind: Kind,
@@ -75,12 +75,12 @@ pub struct Source<R> {
     counted: bool,
 }
 
-/// An input of another stage than is needed.
+/// An input of another stage than needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     kind: Kind,
     wanted: Stage,
-    /// A command line that does it.
+    /// A command line that makes the needed stage.
     pub hint: Option<String>,
 }
 
@@ -102,10 +102,10 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// Opens an input: looks at its first bytes.
+/// Opens an input, and looks at its first bytes.
 ///
 /// # Errors
-/// Whatever `input` returns.
+/// Any error of `input`.
 pub fn open<R: Read>(mut input: R) -> io::Result<Source<R>> {
     let mut start = Vec::new();
     let read = input.by_ref().take(LOOK as u64).read_to_end(&mut start)?;
@@ -128,7 +128,7 @@ pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
             Err(error) => damage.push(Damage::at(0, format!("machine {} is left out: {error}", machine.name))),
         }
     }
-    // Hosts are told by their place.
+    // Hosts are identified by their index.
     if parts.len() < count {
         parts.iter_mut().for_each(|(machine, _)| machine.inside = None);
     }
@@ -143,12 +143,12 @@ fn one(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
     }
 }
 
-/// Whether the bytes of a raw trace are the original's.
+/// True if the bytes of a raw trace are the original's.
 pub fn is_original(bytes: &[u8]) -> bool {
     kind::of(bytes) == Kind::Original
 }
 
-/// What is known about a raw trace of any format before its events are decoded.
+/// Facts about a raw trace of any format that are known before its events are decoded.
 ///
 /// # Errors
 /// If this is not a raw trace.
@@ -156,7 +156,7 @@ pub fn meta(bytes: &[u8]) -> Result<Meta, NotATrace> {
     Ok(trace(bytes)?.decoder(&mut Names::default()).meta())
 }
 
-/// Decodes all of a raw trace of any format at once.
+/// Decodes a whole raw trace of any format at once.
 ///
 /// # Errors
 /// If this is not a raw trace.
@@ -168,17 +168,17 @@ pub fn decode(bytes: &[u8]) -> Result<Events, NotATrace> {
 }
 
 impl<R: Read> Source<R> {
-    /// Counts the bytes that are read as progress, of as many as there are.
+    /// Counts the bytes that are read as progress, out of `bytes`.
     pub fn count(&mut self, bytes: u64) {
         self.counted = true;
         progress::begin(bytes);
     }
 
-    /// Refuses what is known to be of another stage than `tool` needs of `file`; text of no known kind may have been
-    /// cut out of what is needed.
+    /// Refuses an input that is known to be of another stage than `tool` needs from `file`; text of an unknown kind may
+    /// have been cut out of the needed one.
     ///
     /// # Errors
-    /// If it is of another stage.
+    /// If the input is of another stage.
     pub fn expect(&self, wanted: Stage, tool: &str, file: &str) -> Result<(), Wrong> {
         let unknown = matches!((self.kind, wanted), (Kind::Text, Stage::Events | Stage::Spans));
         let empty = self.kind == Kind::Empty && wanted != Stage::Raw;
@@ -188,7 +188,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// How to come to a page of `file`, where that is not a raw trace.
+    /// The command that makes a page of `file`, if that is not a raw trace.
     pub fn way_to_page(&self, file: &str) -> Option<String> {
         match self.kind.stage()? {
             Stage::Raw => None,
@@ -200,12 +200,12 @@ impl<R: Read> Source<R> {
     /// The events of text or frames.
     ///
     /// # Errors
-    /// Whatever the input returns, or that the frames are of a version not known.
+    /// Any error of the input, or that the frames are of an unknown version.
     pub fn events(self) -> io::Result<Batches<BufReader<Source<R>>>> {
         Batches::open(self.kind, self.buffered())
     }
 
-    /// All spans of JSON or frames, handed to `keep`.
+    /// All spans of JSON or frames, passed to `keep`.
     ///
     /// # Errors
     /// As [`Source::events`].
@@ -223,7 +223,7 @@ impl<R: Read> Source<R> {
     /// As [`open`].
     pub fn raw(&mut self, size: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // Where there is no room for all, it may still be less than was said.
+        // If there is no room for all bytes, the trace may still be smaller than stated.
         let reserve = |bytes: &mut Vec<u8>, all: u64| {
             let more = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(bytes.len());
             let _ = bytes.try_reserve_exact(more);
@@ -266,7 +266,7 @@ impl<R: Read> Source<R> {
 }
 
 impl<R> Source<R> {
-    /// Whether it is a raw trace that is written while it is recorded, so that it may be long until it ends.
+    /// True if it is a raw trace that is written while it is recorded, so that its end may be far away.
     pub fn is_stream(&self) -> bool {
         let head = self.start.get_ref().first_chunk().filter(|_| self.kind == Kind::Raw).and_then(Header::from_bytes);
         head.is_some_and(|header| header.flags & FLAG_STREAM != 0)
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use std::io::repeat;
 
-    /// Returns one byte at a time, and more after its end.
+    /// Returns one byte at a time, and refuses to be read again after its end.
     struct Terminal(Vec<u8>, u32);
 
     impl Read for Terminal {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans: what each CPU did, from when to when.
+//! Spans: the activity of each CPU, with start and end.
 //!
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`]
-//! handles calls and returns, [`begin`] what began before the recording, [`mode`] whether it is the program or the
-//! kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`], and of
-//! who could run [`runnable`], CPUs that stood still [`stall`], that their host took [`steal`], or ran a [`guest`], by the numbers of the [`abi`], and the latencies
-//! of [`idle`], [`rpc`] queues and messages; of [`cgroup`]s that nobody told, what follows. [`mod@check`] says what must hold of the result.
+//! handles calls and returns, [`begin`] those that began before the recording, [`mode`] whether it is the program or
+//! the kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`], and
+//! [`runnable`] those of threads that could run, [`stall`] CPUs that stood still, [`steal`] those that their host took,
+//! [`guest`] those that ran a guest, with the numbers of the [`abi`], and the latencies of [`idle`], [`rpc`] queues and
+//! messages; [`cgroup`] infers control groups that were not reported. [`mod@check`] tests the properties of the result.
 //!
-//! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
-//! [`limit`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each, and
-//! [`what`] says what each is, [`whole`] of which call it is a piece. [`sample`] calls program counters by their functions.
-//! [`mod@order`] is the order of all, [`runs`] that of more than memory holds; [`dense`] holds them in half of the memory.
+//! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges short spans, with averages of the codes of [`ipc`].
+//! [`limit`] coarsens spans that are too many for memory or page, [`row`] makes a row of numbers of each, [`what`] has
+//! their kinds, and [`whole`] finds the call that each is a piece of. [`sample`] names program counters after their
+//! functions. [`mod@order`] sorts spans, [`runs`] more of them than memory holds; [`dense`] holds them in half of the
+//! memory.
 
 pub mod build;
 pub mod cpu;
@@ -66,17 +68,17 @@ pub use check::check;
 /// A trace as spans: what `eventtospan` makes and `spantohtml` draws.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spans {
-    /// About the whole trace.
+    /// Facts about the whole trace.
     pub meta: Meta,
     /// Every distinct name, indexed by [`Span::name`].
     pub names: Vec<String>,
-    /// Ordered by start, then by longest duration first, then by CPU.
+    /// In the order of start, then longest duration first, then CPU.
     pub spans: Vec<Span>,
 }
 
 /// One line of the picture: a span of time, an arc between two CPUs, or a point event.
 ///
-/// What it is says [`What`]; only text, JSON and frames have it as a number, that of the original's JSON version 3
+/// Its kind is a [`What`]; only text, JSON and frames have it as a number, that of the original's JSON version 3
 /// ([`row`], docs/format.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
@@ -84,32 +86,32 @@ pub struct Span {
     pub start: Time,
     /// Duration.
     pub dur: Time,
-    /// CPU, unless it happens on none, as waits and locks do. An arc starts here.
+    /// CPU; `None` for a span on no CPU, like waits and locks. An arc starts here.
     pub cpu: Option<CpuId>,
-    /// Thread, if it is one's.
+    /// Thread, if the span belongs to one.
     pub pid: Option<Pid>,
     /// RPC identity, 0 for none.
     pub rpc: i32,
-    /// What it is.
+    /// Kind of the span.
     pub what: What,
-    /// First argument. [`NONE`] if it is not known, and of what began before it was recorded.
+    /// First argument. [`NONE`] if unknown, also for a call that began before the recording.
     pub arg: i64,
-    /// Return value, [`Meta::value_bits`] of it. [`NONE`] of a call that has not returned at the end of the span, or of
-    /// which it is not known what it returned.
+    /// Return value, the low [`Meta::value_bits`] of it. [`NONE`] for a call that has not returned at the end of the
+    /// span, or whose return value is unknown.
     pub ret: i64,
     /// IPC or LLC code, 0 to 15.
     pub ipc: u8,
-    /// Its name, among [`Spans::names`].
+    /// Name, among [`Spans::names`].
     pub name: NameId,
 }
 
-/// Tools hold millions of them.
+/// Tools hold millions of spans.
 const _: () = assert!(size_of::<Span>() <= 64);
 
-/// No value: of an argument that is not known, of a call that has not returned.
+/// No value: for an unknown argument, or a call that has not returned.
 pub const NONE: i64 = i64::MIN;
 
-/// A value as frames and pages store it: 0 for [`NONE`], and small if it is small.
+/// A value as stored in frames and pages: 0 for [`NONE`], and a small number for a small value.
 #[inline]
 pub const fn packed(value: i64) -> i64 {
     match value {
@@ -119,7 +121,7 @@ pub const fn packed(value: i64) -> i64 {
     }
 }
 
-/// The value that is [`packed`] so.
+/// The value stored by [`packed`].
 #[inline]
 pub const fn unpacked(stored: i64) -> i64 {
     match stored {
@@ -130,75 +132,74 @@ pub const fn unpacked(stored: i64) -> i64 {
     }
 }
 
-/// What the JSON says before its events.
+/// Facts that the JSON has before its events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     /// Title of the page.
     pub title: String,
     /// The minute that times count from, `YYYY-MM-DD_hh:mm:00`, UTC.
     pub tracebase: String,
-    /// Model of the CPUs traced, empty if not known.
+    /// Model of the traced CPUs, empty if unknown.
     pub cpu_model: String,
-    /// Host traced, empty if not known.
+    /// Traced host, empty if unknown.
     pub host: String,
-    /// Kernel traced, empty if not known.
+    /// Traced kernel, empty if unknown.
     pub kernel: String,
     /// The original's flag byte: 0x80 IPC, 0x40 wrapped, 0x20 LLC, low bits the version.
     pub flags: u32,
     /// Link rate for packet durations, Mb/s.
     pub mbit_sec: u32,
-    /// Bits of return values: 32, with their sign; else the original's 16, without.
+    /// Bits of return values: 32, signed; otherwise the original's 16, unsigned.
     #[serde(default)]
     pub value_bits: u8,
-    /// Names of the errors that calls return on the machine traced, by their positive numbers; empty if not known.
+    /// Names of the errors that calls return on the traced machine, by their positive numbers; empty if unknown.
     #[serde(default)]
     pub errors: BTreeMap<u32, String>,
-    /// The process of each thread that is not the first of its own, by pid: that first thread. Of a pid that two threads
-    /// had one after the other, what was said last.
+    /// The process of each thread that is not the first of its own, by pid: the process's first thread. If two threads
+    /// had a pid one after the other, the last report applies.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub processes: BTreeMap<u32, u32>,
-    /// The path of the control group of each process, by its first thread, and of each thread that is in another; as
-    /// far as it is known, and what was said last. See [`crate::cgroup`].
+    /// The path of the control group of each process, by its first thread, and of each thread that is in another one;
+    /// as far as it is known, and as last reported. See [`crate::cgroup`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroups: BTreeMap<u32, String>,
-    /// Tells traces apart in saved views.
+    /// Distinguishes traces in saved views.
     pub randomid: u32,
-    /// Events the recorder counted as lost.
+    /// Number of events that the recorder counted as lost.
     pub lost: u64,
-    /// What was damaged, cut or repaired, a sentence each; shown as a banner.
+    /// Damage, cuts and repairs, a sentence each; shown as a banner.
     pub quality: Vec<String>,
-    /// What the trace cannot show, since its source cannot tell: the texts of
-    /// [`Capability::unseen`].
+    /// Capabilities that the trace lacks because its source lacks them: the texts of [`Capability::unseen`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
-    /// What the kernel counted meanwhile, and what the trace has of it, a sentence each.
+    /// The kernel's own counts for the same time, and the trace's, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<String>,
     /// The machines, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Machine>,
-    /// The kernel's id of this run of it, as /proc/sys/kernel/random/boot_id has it; of one machine, empty if not known.
+    /// The kernel's id of its run, from /proc/sys/kernel/random/boot_id; only for a single machine, empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot_id: String,
-    /// What CLOCK_MONOTONIC showed at the base, ns; of one machine, if the source says it.
+    /// CLOCK_MONOTONIC at the base, ns; only for a single machine, if the source reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monotonic: Option<i64>,
     /// The program that recorded it, empty for KUtrace.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recorder: String,
-    /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by
-    /// name: of all events, whatever spans there still are. Empty if not known.
+    /// Number of times that each activity of the kernel began in the whole trace, that each wait occurred, and that a
+    /// thread was woken, by name: from all events, even if spans are missing here. Empty if unknown.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
     /// Views that the original's viewer saved.
     pub saved_views: Vec<SavedView>,
-    /// Notes and views that were added to a page of ours, as its element `ku-added` has them; null for none.
+    /// Notes and views that were added to a page of ours, as in its element `ku-added`; null for none.
     #[serde(default)]
     pub added: serde_json::Value,
 }
 
 impl Meta {
-    /// Whether the source could tell this.
+    /// True if the source can show this.
     pub fn sees(&self, capability: Capability) -> bool {
         !self.unseen.iter().any(|text| text == capability.unseen())
     }
@@ -219,62 +220,62 @@ impl Meta {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedView(pub String, pub serde_json::Map<String, serde_json::Value>);
 
-/// What the span builder counted.
+/// Counts of the span builder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Calls, returns and switches that were missing and have been supplied.
+    /// Number of missing calls, returns and switches that were supplied.
     pub repairs: u64,
-    /// The first of those.
+    /// The first of these.
     pub first: Option<Repair>,
-    /// Events before the end of what was known of their CPU; held until then.
+    /// Events before the end of the known time of their CPU; held until then.
     pub late: u64,
-    /// Events of no known number, or of no possible CPU.
+    /// Events with an unknown number, or on an impossible CPU.
     pub unknown: u64,
-    /// Stretches of a CPU's time of which nothing is known.
+    /// Unknown stretches of a CPU's time.
     pub gaps: u64,
-    /// Wakeups.
+    /// Number of wakeups.
     pub wakeups: u64,
     /// Wakeups that led to a run.
     pub runs: u64,
     /// Wakeups of a thread that was woken and had not run.
     pub repeated: u64,
-    /// Wakeups that had not led to a run at the end, or to one of which the start was not seen.
+    /// Wakeups that had not led to a run at the end, or led to one whose start was not seen.
     pub pending: u64,
     /// Time in user code, over all CPUs.
     pub user: Time,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system: Time,
-    /// Idle, or leaving idle.
+    /// Time in idle, or leaving idle.
     pub idle: Time,
-    /// Of which nothing is known.
+    /// Unknown time.
     pub lost: Time,
-    /// Offline.
+    /// Time offline.
     pub offline: Time,
-    /// In which CPUs stood still.
+    /// Time in which CPUs stood still.
     pub stalled: Time,
-    /// How often they did.
+    /// Number of stalls.
     pub stalls: u64,
-    /// What the host took from them, as far as the trace tells when; part of the others.
+    /// Time that the host took from CPUs, as far as the trace shows when; part of the other times.
     pub stolen: Time,
-    /// In how many pieces.
+    /// Number of pieces of that time.
     pub steals: u64,
 }
 
 /// A call, return or switch that was missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// When an event showed it, after [`Meta::tracebase`].
+    /// Time when an event showed it, after [`Meta::tracebase`].
     pub ts: Time,
     /// CPU.
     pub cpu: CpuId,
-    /// What was missing.
+    /// The missing event.
     pub what: Said,
-    /// What it is a call of or return from, or the thread switched to; among [`Spans::names`].
+    /// Name of the call, or of the thread switched to; among [`Spans::names`].
     pub name: NameId,
 }
 
 impl Repair {
-    /// Where it was missing, and what.
+    /// Place and kind of the repair.
     pub fn text(&self, names: &[String]) -> String {
         let Repair { ts, cpu, what, name } = *self;
         let name = names.get(name.index()).map_or("", String::as_str);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Names that are the same on every x86 Linux: system calls, errors, traps, system vectors, softirqs.
 //!
-//! Each table is a text file in tables/: a number (decimal, or hexadecimal after `0x`) and a name per
-//! line, `#` before a comment that says where the facts come from.
+//! Each table is a text file in tables/: a number (decimal, or hexadecimal after `0x`) and a name per line, `#` before
+//! a comment that names the source of the facts.
 
 use kutrace_format::file::NameKind;
 
-/// The tables, and what the numbers of each one are.
+/// The tables, and the kind of each table's numbers.
 pub const TABLES: [(NameKind, &str); 6] = [
     (NameKind::Trap, include_str!("tables/trap.txt")),
     (NameKind::Irq, include_str!("tables/vector.txt")),
@@ -21,7 +21,7 @@ pub fn of(kind: NameKind) -> impl Iterator<Item = (u32, &'static str)> {
     TABLES.iter().filter(move |(of, _)| *of == kind).flat_map(|(_, table)| entries(table))
 }
 
-/// The numbers and names of one table; a line that has no number and name is passed over.
+/// The numbers and names of one table; lines without a number and a name are skipped.
 pub fn entries(table: &str) -> impl Iterator<Item = (u32, &str)> {
     table.lines().filter_map(entry)
 }

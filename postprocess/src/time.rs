@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Moments and lengths of time, as events and spans have them.
+//! Moments and lengths of time in events and spans.
 
 use std::fmt;
 use std::iter::Sum;
@@ -20,7 +20,7 @@ impl Time {
     pub const MAX: Time = Time(i64::MAX);
     /// The far past.
     pub const MIN: Time = Time(i64::MIN);
-    /// The smallest length: what a point in time takes.
+    /// The smallest length: that of a point in time.
     pub const UNIT: Time = Time(1);
     /// A second.
     pub const SECOND: Time = Time(100_000_000);
@@ -35,19 +35,19 @@ impl Time {
         self.0 as f64 / Time::SECOND.0 as f64
     }
 
-    /// The sum, or the far future or past if that is beyond them.
+    /// The sum, or the far future or past if it is beyond them.
     #[inline]
     pub const fn saturating_add(self, other: Time) -> Time {
         Time(self.0.saturating_add(other.0))
     }
 
-    /// The difference, or the far future or past if that is beyond them.
+    /// The difference, or the far future or past if it is beyond them.
     #[inline]
     pub const fn saturating_sub(self, other: Time) -> Time {
         Time(self.0.saturating_sub(other.0))
     }
 
-    /// How far apart two moments are.
+    /// Distance of two moments.
     #[inline]
     pub const fn abs_diff(self, other: Time) -> u64 {
         self.0.abs_diff(other.0)

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Why: where the time of a request went, and what slow requests have that normal ones lack.
+//! Why: divides the time of a request into causes, and finds those that slow requests have and normal ones lack.
 //!
 //! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
-//! what clients and servers send to each other in which [`calls`]; [`rows`] are the spans, [`lookup`] finds them
-//! by time, [`timeline`] is what each thread and each CPU did, [`again`] which of its waits are one, [`meter`] how fast work was done, [`rules`] by which numbers it goes, [`waker`] who ended waits, [`path`] divides a thread's time into
-//! causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request, [`compare`] sets slow requests against normal ones,
-//! [`detail`] looks once more at what is shown, [`event`] says which slow requests are one, [`verdict`] puts it all into one sentence. [`change`] says whether one trace is slower than another, [`mod@diff`]
-//! through what. [`carry`] has it all for a page. [`mod@check`] says what must hold. Times are units of 10 ns.
+//! the messages between clients and servers, and the [`calls`] that carry them; [`rows`] are the spans, [`lookup`]
+//! finds them by time, [`timeline`] is the activity of each thread and each CPU, [`again`] finds waits that are one,
+//! [`meter`] has the speed of work, [`rules`] the numbers used, [`waker`] finds who ended waits, [`path`] divides a
+//! thread's time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request,
+//! [`compare`] sets slow requests against normal ones, [`detail`] looks again at those shown, [`event`] finds slow
+//! requests that are one, [`verdict`] puts everything into one sentence. [`change`] decides whether one trace is slower
+//! than another, [`mod@diff`] names the causes. [`carry`] has all of it for a page. [`mod@check`] tests the properties.
+//! Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
-//! its duration. What is not known is a cause like the others.
+//! its duration. Unknown time is a cause like the others.
 
 pub mod request;
 mod rpc;
@@ -49,18 +52,18 @@ use request::{Ask, Found, Request};
 use sweep::{sweep_together, Sum};
 pub use timeline::Timeline;
 
-/// What is asked of a trace.
+/// The question asked of a trace.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What a request is.
+    /// Definition of a request.
     pub ask: Ask,
-    /// The part of them that counts as slow: the slowest.
+    /// Share of the requests that counts as slow: the slowest.
     pub slow: f64,
-    /// Which count as normal, of those ordered by duration: from this part to that.
+    /// Range of the requests, ordered by duration, that counts as normal.
     pub normal: Range<f64>,
-    /// By this much slow ones must take longer than normal ones at least, or nothing stands out.
+    /// Minimum excess of slow requests over normal ones; below it nothing stands out.
     pub excess_min: Time,
-    /// Causes shown.
+    /// Number of causes shown.
     pub top: usize,
     /// The page that shows the trace.
     pub page: String,
@@ -73,34 +76,34 @@ impl Default for Question {
     }
 }
 
-/// Requests, and what made the slow ones slow. docs/why.schema.json describes its JSON.
+/// Requests, and the reasons why the slow ones were slow. docs/why.schema.json describes its JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
-    /// What was taken for a request, as a sentence.
+    /// Definition of a request that was used, as a sentence.
     pub asked: String,
-    /// The answer in one sentence: how much longer slow ones take, and the causes that make most of that.
+    /// The answer in one sentence: the excess of slow requests, and the causes of most of it.
     pub verdict: String,
-    /// How many there are.
+    /// Number of requests.
     pub count: usize,
-    /// How many more had begun and not ended when the trace did.
+    /// Number of further requests that had not ended when the trace did.
     pub unfinished: usize,
-    /// How long they took.
+    /// Durations of the requests.
     pub durations: Durations,
     /// Requests by duration.
     pub histogram: Vec<Step>,
-    /// Time of all requests, and what of that is in no cause: none.
+    /// Time of all requests.
     pub total: Time,
     /// Time of requests that is in no cause: none.
     pub remainder: Time,
-    /// Where the time of all requests went, most first.
+    /// Time of all requests by cause, most first.
     pub causes: Vec<Part>,
-    /// Causes of all requests that are not shown.
+    /// Number of causes of all requests that are not shown.
     pub left_out: usize,
-    /// The slow ones against the normal ones; nothing if there are too few.
+    /// The slow ones against the normal ones; `None` if there are too few.
     pub compared: Option<Compared>,
 }
 
-/// Durations that this many of the requests do not exceed.
+/// Durations that this share of the requests does not exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Durations {
     /// Half of them.
@@ -111,20 +114,20 @@ pub struct Durations {
     pub p99: Time,
     /// 999 of 1000.
     pub p999: Time,
-    /// All.
+    /// All of them.
     pub longest: Time,
 }
 
 /// A step of the histogram. Steps begin at 1, 2 and 5 times a power of ten; none between the first and the last is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// The least duration.
+    /// The minimum duration.
     pub least: Time,
-    /// How many.
+    /// Number of requests.
     pub count: usize,
 }
 
-/// Finds the requests that are asked for, or what is the best guess, in a trace, and divides their time.
+/// Finds the requests that are asked for, or those of the best guess, in a trace, and divides their time.
 ///
 /// # Errors
 /// A sentence, if there are none, or none to compare.
@@ -184,7 +187,7 @@ fn step_of(dur: Time) -> (i64, i64) {
     (digit, power)
 }
 
-/// Of durations in order.
+/// Histogram of ordered durations.
 fn histogram(durations: impl Iterator<Item = Time>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for dur in durations {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events or spans on their way from one place to another, some at a time, with the names that are new with them.
+//! Batches of events or spans in transit, with the names that are new in each.
 
 use super::fact::Fact;
 use super::names::{NameId, Names};
@@ -8,52 +8,51 @@ use super::{Event, Interval, Meta, CPUS_MAX};
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
-/// Columns of a row.
+/// Number of columns of a row.
 pub const COLUMNS: usize = 10;
-/// Times of events: those that the text can have.
+/// Times of events: the range that the text can hold.
 const TIMES: std::ops::Range<i64> = -1_000_000_000_000_000_000 + 1..1_000_000_000_000_000_000;
 
-/// What batches and frames carry: a row of ten numbers, of which the first hardly changes from row to row and the last
-/// is a name.
+/// A row of batches and frames: ten numbers, of which the first hardly changes from row to row and the last is a name.
 pub trait Row: Copy {
     /// First bytes of its frames; the last is their version.
     const MAGIC: [u8; 8];
-    /// What is known about all of them.
+    /// Facts about all rows.
     type About: Default + serde::Serialize + serde::de::DeserializeOwned;
 
     /// The row as numbers.
     fn columns(&self) -> [i64; COLUMNS];
 
-    /// The row of these numbers; `None` if one is out of its range.
+    /// The row with these numbers; `None` if one is out of its range.
     fn of(columns: [i64; COLUMNS]) -> Option<Self>;
 
     /// Its name.
     fn name(&mut self) -> &mut NameId;
 
-    /// Whether this can be known about any trace.
+    /// True if these facts are possible for a trace.
     fn possible(about: &Self::About) -> bool;
 
-    /// Where sentences about damage belong.
+    /// The list that sentences about damage belong to.
     fn quality(about: &mut Self::About) -> &mut Vec<String>;
 }
 
-/// Some rows, and the names that are new with them.
+/// Some rows, and the names that are new in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch<T> {
-    /// Names, the first numbered after all those of the batches before.
+    /// Names; the first is numbered after all those of the batches before.
     pub names: Vec<Box<str>>,
     /// Rows.
     pub rows: Vec<T>,
 }
 
-/// The sender's names, by the receiver's numbers.
+/// Mapping from the sender's name numbers to the receiver's.
 #[derive(Clone, Debug, Default)]
 pub struct Renumber {
     ids: Vec<NameId>,
 }
 
 impl Renumber {
-    /// Gives the rows of a batch the numbers that their names have in `names`.
+    /// Renumbers the names of a batch's rows to their numbers in `names`.
     pub fn receive<T: Row>(&mut self, batch: &mut Batch<T>, names: &mut Names) {
         self.ids.extend(batch.names.iter().map(|name| names.id(name)));
         for name in batch.rows.iter_mut().map(Row::name) {
@@ -70,7 +69,7 @@ impl Row for Event {
     fn columns(&self) -> [i64; COLUMNS] {
         let e = self;
         let [event, rpc, arg, name] = [e.what.number(), e.rpc, e.arg, e.name.0].map(i64::from);
-        // A fact returns nothing: there is its value.
+        // A fact returns nothing: its value is in this column.
         let ret = if let What::Fact(fact) = e.what { fact.value() as i32 } else { e.ret };
         [e.ts.0, e.dur.0, event, e.cpu.into(), e.pid.into(), rpc, arg, ret.into(), e.ipc.into(), name]
     }

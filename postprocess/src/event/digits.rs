@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Integers to and from decimal text, without the machinery of `fmt`: the hot loop of the text stages.
 
-/// Bytes of the numbers of a line and what stands between them: fewer than this.
+/// Upper limit, exclusive, of the bytes of a line's numbers and the text between them.
 const ROOM: usize = 256;
-/// Bytes put there at once, at most.
+/// Maximum number of bytes written at once.
 const AT_ONCE: usize = 8;
-/// Digits of a number that is read, at most.
+/// Maximum number of digits of a number that is read.
 const LONGEST: usize = 18;
 
-/// The numbers of a line, put side by side before they are appended to a text at once.
+/// The numbers of a line, collected before they are appended to a text at once.
 #[derive(Debug)]
 pub struct Line {
     bytes: [u8; ROOM + AT_ONCE],
-    /// A byte, so that what is put there surely has room.
+    /// A byte, so that every write surely has room.
     end: u8,
 }
 
 impl Line {
-    /// Nothing yet.
+    /// An empty line.
     #[inline]
     pub fn empty() -> Line {
         Line { bytes: [0; ROOM + AT_ONCE], end: 0 }
     }
 
-    /// Forgets what was put here.
+    /// Forgets the line's text.
     #[inline]
     pub fn clear(&mut self) {
         self.end = 0;
     }
 
-    /// What was put here.
+    /// The line's text.
     #[inline]
     pub fn text(&self) -> &[u8] {
         &self.bytes[..self.end.into()]
     }
 
-    /// Puts bytes here.
+    /// Appends bytes.
     #[inline]
     pub fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
         self.begin(bytes, N as u8);
     }
 
-    /// Puts the first of these bytes here; the next that are put overwrite the others.
+    /// Appends the first of these bytes; the next write overwrites the others.
     #[inline]
     fn begin<const N: usize>(&mut self, bytes: &[u8; N], length: u8) {
         let end = usize::from(self.end);
@@ -49,7 +49,7 @@ impl Line {
         self.end += length;
     }
 
-    /// Puts a number here, in decimal.
+    /// Appends a number, in decimal.
     #[inline]
     pub fn signed(&mut self, value: i64) {
         if value < 0 {
@@ -58,7 +58,7 @@ impl Line {
         self.unsigned(value.unsigned_abs());
     }
 
-    /// Puts a number here, in decimal.
+    /// Appends a number, in decimal.
     #[inline]
     pub fn unsigned(&mut self, value: u64) {
         if value >= 1000 {
@@ -74,7 +74,7 @@ impl Line {
         self.begin(&three(value).to_le_bytes(), 3);
     }
 
-    /// Puts a number below 100,000,000 here, in eight digits.
+    /// Appends a number below 100,000,000, in eight digits.
     #[inline]
     pub fn eight(&mut self, value: u64) {
         self.begin(&(three(value / 1_000_000) >> 8).to_le_bytes(), 2);
@@ -89,8 +89,7 @@ fn three(value: u64) -> u32 {
     THREE[(value % 1000) as usize]
 }
 
-/// Numbers as text of three digits, the first in the lowest byte; in the highest, how many zeros they begin with that
-/// are not needed.
+/// Numbers as text of three digits, the first in the lowest byte; the highest byte counts the unneeded leading zeros.
 static THREE: [u32; 1000] = {
     let (mut all, mut n) = ([0; 1000], 0);
     while n < 1000 {
@@ -105,11 +104,11 @@ static THREE: [u32; 1000] = {
 /// Eight digits 0, as text.
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 
-/// The number that eight digits are; `None` if one of them is none.
+/// The number of eight digits; `None` if one of them is not a digit.
 #[inline]
 pub fn eight_digits(text: &[u8; 8]) -> Option<i64> {
     let ones = u64::from_le_bytes(*text) ^ ZEROS;
-    // The highest bit of each byte that is above 9.
+    // The highest bit of each byte above 9.
     if (ones.wrapping_add(0x7676_7676_7676_7676) | ones) & 0x8080_8080_8080_8080 != 0 {
         return None;
     }
@@ -118,8 +117,8 @@ pub fn eight_digits(text: &[u8; 8]) -> Option<i64> {
     Some(((fours * 10_000 + (fours >> 32)) & 0xffff_ffff) as i64)
 }
 
-/// Reads the decimal number that `text` begins with, and returns what follows it; `None` if there is none, or one of
-/// more than 18 digits.
+/// Reads the decimal number at the start of `text`, and returns the rest, too; `None` if there is none, or one of more
+/// than 18 digits.
 #[inline]
 pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {
     let (digits, negative) = match text {

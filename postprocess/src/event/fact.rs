@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Facts: what does not happen but is known, of a thread, a CPU, a control group, or the machine.
+//! Facts: things that do not happen but are known, about a thread, a CPU, a control group, or the machine.
 //!
-//! What a fact is about is [`Event::arg`](super::Event::arg), and a name in it [`Event::name`](super::Event::name). Text
-//! has a line with a number and a text for each, frames a number and a value.
+//! The subject of a fact is [`Event::arg`](super::Event::arg), and a name in it [`Event::name`](super::Event::name).
+//! Text has a line with a number and a text for each, frames a number and a value.
 
 use std::borrow::Cow;
 
@@ -17,17 +17,17 @@ pub enum Fact {
     Name(u32),
     /// The thread belongs to this process.
     Process(Pid),
-    /// The thread is in this control group of those that have quotas, by its number.
+    /// The thread is in this control group of those with quotas, by its number.
     Group(u32),
     /// The thread is in this control group, by its id.
     Member(u32),
     /// The thread is in this system call, which has the event's name, since before its CPU was seen.
     OpenCall(Work),
-    /// The thread is one of the kernel, or one of a program.
+    /// The thread is one of the kernel (true), or one of a program (false).
     Kernel(bool),
     /// The CPU was offline when the trace began.
     Offline,
-    /// The CPU may go without ticks.
+    /// The CPU may run without ticks.
     Tickless,
 }
 
@@ -46,7 +46,7 @@ impl Fact {
         }
     }
 
-    /// Whether facts of this number are names.
+    /// True if facts of this number are names.
     pub const fn is_name(kind: u32) -> bool {
         !matches!(
             kind,
@@ -59,7 +59,7 @@ impl Fact {
         )
     }
 
-    /// What frames have beside the number.
+    /// The value that frames have in addition to the number.
     pub const fn value(self) -> u32 {
         match self {
             Fact::Name(_) | Fact::Offline => 0,
@@ -71,7 +71,7 @@ impl Fact {
         }
     }
 
-    /// The fact of a number and a value; `None` if there is no such.
+    /// The fact of a number and a value; `None` if there is none.
     pub fn of(kind: u32, value: u32) -> Option<Fact> {
         Some(match (kind, value) {
             (number::PROCESS, _) => Fact::Process(Pid::of_column(value.into())??),
@@ -86,7 +86,7 @@ impl Fact {
         })
     }
 
-    /// What its line has after the number; `name` is that of the event.
+    /// The rest of its line after the number; `name` is that of the event.
     pub fn text(self, name: &str) -> Cow<'_, str> {
         match self {
             Fact::Name(_) => name.into(),
@@ -119,7 +119,7 @@ impl Fact {
     }
 }
 
-/// Whether a thread can be in this without having been seen to begin it.
+/// True if a thread can be in this call although its start was not seen.
 fn may_be_open(call: &Work) -> bool {
     matches!(call, Work::Syscall(_) | Work::Syscall32(_) | Work::ExitWork)
 }

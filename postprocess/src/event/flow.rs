@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Packets of flows: what they are called, and what their names say.
+//! Packets of flows: their names, and the meaning of these names.
 //!
 //! ```text
 //! tx.40112>6379#5be7a1c2        sent from port 40112 to 6379, over TCP
@@ -8,17 +8,17 @@
 //! tx.40113>53/udp#08c1d7f4      over UDP
 //! ```
 //!
-//! After the ports comes the flow: a hash of both addresses, both ports and the protocol, its lowest bit the direction.
-//! So all that follows the first point is the same where a packet is sent and where it arrives. The argument of the
-//! event is TCP's sequence number of the first byte, of UDP the hash of the first 32 bytes; its value is the bytes of
-//! data.
+//! After the ports comes the flow: a hash of both addresses, both ports and the protocol, with the direction in its
+//! lowest bit. Everything after the first point is therefore the same where a packet is sent and where it arrives. The
+//! argument of the event is TCP's sequence number of the first byte, or for UDP the hash of the first 32 bytes; its
+//! value is the number of bytes of data.
 
 use kutrace_format::abi::packet::FlowPacket;
 
-/// TCP's flags that begin and end a connection, and their letters.
+/// TCP's flags that begin and end a connection, with their letters.
 const FLAGS: [(u8, char); 3] = [(2, 'S'), (1, 'F'), (4, 'R')];
 
-/// What a packet is called that is `sent` or received.
+/// Name of a packet that is `sent` or received.
 pub fn name(sent: bool, packet: &FlowPacket) -> String {
     let way = if sent { "tx" } else { "rx" };
     let [from, to] = packet.ports;
@@ -28,18 +28,18 @@ pub fn name(sent: bool, packet: &FlowPacket) -> String {
     format!("{way}.{from}>{to}{udp}#{:08x}{colon}{letters}", packet.flow)
 }
 
-/// What such a name says of a packet.
+/// Meaning of a packet's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The flow, with its direction.
     pub flow: u32,
-    /// Whether it is of TCP.
+    /// True if it is a TCP packet.
     pub tcp: bool,
-    /// Whether it begins a connection.
+    /// True if it begins a connection.
     pub begins: bool,
 }
 
-/// Reads the name of a packet; nothing if it is none.
+/// Reads the name of a packet; `None` for any other name.
 pub fn named(name: &str) -> Option<Named> {
     let (ports, flow) = name.split_once('#')?;
     let (flow, letters) = flow.split_once(':').unwrap_or((flow, ""));

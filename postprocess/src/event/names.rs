@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Names, each kept once and spoken of by number.
+//! Names, each kept once and referred to by number.
 
 use std::ops::Index;
 
 use foldhash::HashMap;
 
-/// A name, by its place among all [`Names`].
+/// A name, by its index among all [`Names`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
@@ -13,7 +13,7 @@ impl NameId {
     /// The empty name.
     pub const EMPTY: NameId = NameId(0);
 
-    /// Its place in a list of all names.
+    /// Its index in a list of all names.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -43,7 +43,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The id of `text`, which is kept if it is new.
+    /// The id of `text`, which is added if it is new.
     pub fn id(&mut self, text: &str) -> NameId {
         if let Some(&id) = self.ids.get(text) {
             return id;
@@ -70,7 +70,7 @@ impl Names {
     }
 }
 
-/// How often what has a name happened.
+/// Number of occurrences by name.
 #[derive(Debug, Default)]
 pub struct Counts(Vec<u64>);
 
@@ -84,7 +84,7 @@ impl Counts {
         &mut self.0[name.index()]
     }
 
-    /// What happened at all.
+    /// All names that occurred, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, u64)> + '_ {
         (0..).map(NameId).zip(self.0.iter().copied()).filter(|&(_, count)| count > 0)
     }
@@ -96,20 +96,21 @@ pub fn clean(text: &[u8]) -> String {
     String::from_utf8_lossy(text).trim().chars().map(|c| if bad(c) { '_' } else { c }).collect()
 }
 
-/// A name that fills the rest of a line: as [`clean`], but blanks stay.
+/// A name that fills the rest of a line: like [`clean`], but blanks stay.
 pub fn clean_sentence(text: &[u8]) -> String {
     let bad = |c: char| c.is_control() || c == '"' || c == '\\';
     String::from_utf8_lossy(text).trim().chars().map(|c| if bad(c) { '_' } else { c }).collect()
 }
 
-/// What a sample in a function is called, and its argument: a hash of that, 16 bits, which tells functions apart.
+/// Name and argument of a sample in a function: the argument is a 16-bit hash of the name, which distinguishes
+/// functions.
 pub fn in_function(function: &str) -> (String, u16) {
     let text = format!("PC={function}");
     let hash = hash_of_sample(&text);
     (text, hash)
 }
 
-/// The argument of samples that are called so, or of those in a file that is called so.
+/// The argument of samples with this name, or of samples in a file with this name.
 pub fn hash_of_sample(text: &str) -> u16 {
     crc32fast::hash(text.as_bytes()) as u16
 }

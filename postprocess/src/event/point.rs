@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What happens at a point in time, or is drawn beside what CPUs do.
+//! Events at a point in time, or drawn next to CPU time.
 
 use super::number;
 
 /// Makes [`Point`] and its numbers.
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident $number:ident;)*) => {
-        /// What happens at a point in time. Of some, spans have the time around them.
+        /// An event at a point in time. For some, spans have the time around them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Point {
             $($(#[$doc])* $point,)*
-            /// Of a number that means nothing here, or does not any more.
+            /// A number that has no meaning here, or no longer has one.
             Other(i32),
         }
 
         impl Point {
-            /// What has this number.
+            /// The point with this number.
             pub const fn of(number: i32) -> Point {
                 match number as u32 {
                     $(number::$number => Point::$point,)*
@@ -23,7 +23,7 @@ macro_rules! points {
                 }
             }
 
-            /// Its number.
+            /// Event number.
             #[inline]
             pub const fn number(self) -> i32 {
                 match self {
@@ -38,9 +38,9 @@ macro_rules! points {
 points! {
     /// A thread begins with the request of an RPC.
     RpcRequest RPC_REQUEST;
-    /// With the response.
+    /// A thread begins with the response.
     RpcResponse RPC_RESPONSE;
-    /// It continues with an RPC.
+    /// A thread continues with an RPC.
     RpcMiddle RPC_MIDDLE;
     /// A message of an RPC arrived; in spans.
     RpcReceived RPC_RECEIVED;
@@ -52,7 +52,7 @@ points! {
     Ipi IPI;
     /// The idle loop enters a low-power state.
     Mwait MWAIT;
-    /// The frequency since the one before.
+    /// The frequency since the sample before.
     Frequency FREQUENCY;
     /// Mark a.
     MarkA MARK_A;
@@ -64,13 +64,13 @@ points! {
     MarkD MARK_D;
     /// The label of a row; in spans.
     RowLabel ROW_LABEL;
-    /// A second one.
+    /// A second label of a row; in spans.
     RowLabelLast ROW_LABEL_LAST;
     /// A lock was not free.
     LockTry LOCK_TRY;
-    /// It was got.
+    /// The lock was acquired.
     LockAcquired LOCK_ACQUIRED;
-    /// It is given up.
+    /// The lock is released.
     LockReleased LOCK_RELEASED;
     /// A packet is received.
     RxPacket RX_PACKET;
@@ -82,7 +82,7 @@ points! {
     TxFlow TX_FLOW;
     /// The program received a message.
     RxUser RX_USER;
-    /// The program sends one.
+    /// The program sends a message.
     TxUser TX_USER;
     /// The program uses a resource.
     Resource RESOURCE;
@@ -94,49 +94,49 @@ points! {
     FrequencySet FREQUENCY_SET;
     /// A store wakes an idle CPU that watches that word.
     MonitorStore MONITOR_STORE;
-    /// A wait for such a store ends.
+    /// A wait for a store like this ends.
     MonitorExit MONITOR_EXIT;
     /// The thread ends.
     Exit EXIT;
     /// A CPU's share of a control group may not run.
     Throttle THROTTLE;
-    /// It may run again.
+    /// A CPU's share of a control group may run again.
     Unthrottle UNTHROTTLE;
-    /// The thread says why it is about to wait.
+    /// The thread reports why it is about to wait.
     Wait WAIT;
     /// The CPU goes offline.
     Offline OFFLINE;
     /// The CPU comes online.
     Online ONLINE;
-    /// The thread of a virtual CPU enters its guest; in spans that is work.
+    /// The thread of a virtual CPU enters its guest; in spans this is work.
     GuestEnter GUEST_ENTER;
-    /// And leaves it.
+    /// The thread leaves its guest.
     GuestExit GUEST_EXIT;
-    /// A virtual CPU that was halted is not any more.
+    /// A halted virtual CPU continues.
     GuestWake GUEST_WAKE;
     /// The host does not run this CPU from here on; in spans it stood still.
     Stolen STOLEN;
-    /// And runs it again.
+    /// The host runs the CPU again.
     StolenReturn STOLEN_RETURN;
-    /// The host ran something else while the CPU had something to do; in spans, when, as far as that is known.
+    /// The host ran something else while the CPU had something to do; in spans, with its time, as far as that is known.
     Steal STEAL;
-    /// Work on the way out to the program begins; in spans that is work.
+    /// Work on the way out to the program begins; in spans this is work.
     ExitWork EXIT_WORK;
-    /// And ends.
+    /// Work on the way out ends.
     ExitWorkReturn EXIT_WORK_RETURN;
-    /// A program that records into memory of its own is at a moment that has a name.
+    /// A program that records into memory of its own is at a named moment.
     ProgramMark PROGRAM_MARK;
-    /// A part of it begins; in spans, the part.
+    /// A part of the program begins; in spans, the part.
     ProgramBegin PROGRAM_BEGIN;
     /// The innermost part of that name ends.
     ProgramEnd PROGRAM_END;
-    /// It has a value.
+    /// The program reports a value.
     ProgramValue PROGRAM_VALUE;
-    /// A part of it that any thread may end begins; in spans, the part.
+    /// A part of the program that any thread may end begins; in spans, the part.
     ProgramAsyncBegin PROGRAM_ASYNC_BEGIN;
-    /// And ends.
+    /// That part ends.
     ProgramAsyncEnd PROGRAM_ASYNC_END;
-    /// A tracepoint that was chosen.
+    /// A chosen tracepoint.
     TracepointMark TRACEPOINT_MARK;
     /// A tick interrupted a program.
     PcUser PC_USER;
@@ -145,32 +145,32 @@ points! {
 }
 
 impl Point {
-    /// Whether it is a mark of a program.
+    /// True if it is a mark of a program.
     pub const fn is_mark(self) -> bool {
         matches!(self, Point::MarkA | Point::MarkB | Point::MarkC | Point::MarkD)
     }
 
-    /// Whether it is a mark with a text.
+    /// True if it is a mark with a text.
     pub const fn is_text_mark(self) -> bool {
         matches!(self, Point::MarkA | Point::MarkB | Point::MarkC)
     }
 
-    /// Whether it is the label of a row.
+    /// True if it is the label of a row.
     pub const fn is_label(self) -> bool {
         matches!(self, Point::RowLabel | Point::RowLabelLast)
     }
 
-    /// Whether it is a sample of a program counter.
+    /// True if it is a sample of a program counter.
     pub const fn is_sample(self) -> bool {
         matches!(self, Point::PcUser | Point::PcKernel)
     }
 
-    /// Whether a thread turns to an RPC, or to none.
+    /// True if a thread turns to an RPC, or to none.
     pub const fn is_rpc(self) -> bool {
         matches!(self, Point::RpcRequest | Point::RpcResponse | Point::RpcMiddle)
     }
 
-    /// Whether it is a packet, or a message of a program.
+    /// True if it is a packet, or a message of a program.
     pub const fn is_packet(self) -> bool {
         matches!(
             self,

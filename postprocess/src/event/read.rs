@@ -18,15 +18,16 @@ use crate::id::{CpuId, Pid};
 use crate::line::{Lines, Unread};
 use crate::time::Time;
 
-/// The newest format known.
+/// The newest known format.
 const NEWEST: u32 = 5;
-/// Events handed on at a time.
+/// Number of events in a batch.
 const BATCH: usize = 1 << 12;
 
 /// Reads event lines.
 ///
-/// Text of a format that [orders it](Unseen::orders_text), said before its first event, is ordered, and is handed on as it is read, unless its first
-/// events show that somebody has changed that. Any other text is read to its end and ordered first.
+/// Text of a format that [orders it](Unseen::orders_text), stated before its first event, is ordered, and is passed on
+/// as it is read, unless its first events show that someone has changed this. Any other text is read to its end and
+/// ordered first.
 #[derive(Debug)]
 pub struct Text<R> {
     lines: Lines<R>,
@@ -34,32 +35,32 @@ pub struct Text<R> {
     ordered: bool,
 }
 
-/// What was read.
+/// Contents read so far.
 #[derive(Debug)]
 struct Read {
     meta: Meta,
     names: Names,
-    /// Names handed on.
+    /// Number of names passed on.
     sent: usize,
     events: Vec<Event>,
     unread: Unread,
     /// The number of the line being read.
     at: u64,
-    /// Lines of names and events, and how many there are to be, if that is said at the end.
+    /// Number of lines of names and events, and the expected number, if the end states it.
     count: u64,
     all: Option<Option<u64>>,
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
     recent: Vec<NameId>,
-    /// Whether the header has been there, and whether another was.
+    /// True once the header was seen, and once another one was.
     begun: bool,
     another: bool,
 }
 
 impl<R: BufRead> Text<R> {
-    /// A reader of `input`; reads up to the first event, or all if it may not be ordered.
+    /// A reader of `input`; reads up to the first event, or everything if the text may not be ordered.
     ///
     /// # Errors
-    /// Whatever error `input` returns, here and below.
+    /// Any error of `input`, here and below.
     pub fn new(input: R) -> io::Result<Text<R>> {
         let meta = Meta { format: 3, ..Meta::default() };
         let (names, events, recent) = (Names::default(), Vec::new(), vec![NameId::EMPTY; number::NUMBERS as usize]);
@@ -85,13 +86,13 @@ impl<R: BufRead> Text<R> {
         text.ordered &= text.read.events.is_sorted_by_key(|e| e.ts);
         if !text.ordered {
             while text.next_line()? {}
-            // Events of the same time stay as they were.
+            // Events of the same time keep their order.
             text.read.events.sort_by_key(|e| e.ts);
         }
         Ok(text)
     }
 
-    /// What is known about the whole trace so far.
+    /// Facts about the whole trace so far.
     pub fn meta(&self) -> &Meta {
         &self.read.meta
     }
@@ -109,7 +110,7 @@ impl<R: BufRead> Text<R> {
         Ok(Some(Batch { names: new, rows }).filter(|b| !b.rows.is_empty()))
     }
 
-    /// What is known about the whole trace at the end.
+    /// Facts about the whole trace at the end.
     pub fn finish(self) -> Meta {
         let Read { mut meta, unread, count, all, another, .. } = self.read;
         meta.quality.extend(unread.sentence("event text"));
@@ -126,7 +127,7 @@ impl<R: BufRead> Text<R> {
         meta
     }
 
-    /// Takes a line; false if there is none.
+    /// Reads a line; false if there is none.
     fn next_line(&mut self) -> io::Result<bool> {
         let Some((line, whole)) = self.lines.read_to_end()?.filter(|_| !self.read.another) else { return Ok(false) };
         self.read.at += 1;
@@ -136,7 +137,7 @@ impl<R: BufRead> Text<R> {
 }
 
 impl Read {
-    /// Takes a line; of a text that is counted, one without an end is cut.
+    /// Takes a line; in a text with a count, a line without an end is cut off.
     fn line(&mut self, line: &[u8], whole: bool) {
         if line.first() == Some(&b'#') {
             return self.comment(&String::from_utf8_lossy(line));
@@ -228,7 +229,7 @@ impl Read {
         }
     }
 
-    /// Takes the interval of a CPU; of two for one CPU, what is between their ends.
+    /// Takes the interval of a CPU; two for one CPU are joined.
     fn traced(&mut self, i: Interval) {
         match self.meta.intervals.iter_mut().find(|known| known.cpu == i.cpu) {
             Some(known) => (known.from, known.to) = (known.from.min(i.from), known.to.max(i.to)),
@@ -236,7 +237,7 @@ impl Read {
         }
     }
 
-    /// Takes the minute of the earliest block as the one that times count from.
+    /// Takes the minute of the earliest block as the minute that times count from.
     fn block(&mut self, text: &str) {
         let Some(minute) = text.get(..17).filter(|t| t.starts_with(|c: char| c.is_ascii_digit())) else { return };
         let base = format!("{minute}00");
@@ -247,7 +248,7 @@ impl Read {
     }
 }
 
-/// The name of a value, after which lines have the value.
+/// The name of a value, which is followed by the value in lines.
 fn without_value<'a>(text: &'a [u8], event: &Event) -> &'a [u8] {
     text.strip_suffix(format!("={}", event.value()).as_bytes()).unwrap_or(text)
 }
@@ -280,7 +281,7 @@ impl<'a> Fields<'a> {
         (!text.is_empty()).then_some(text)
     }
 
-    /// A number of 32 bits, with a sign or without.
+    /// A number of 32 bits, signed or unsigned.
     #[inline]
     fn word(&mut self) -> Option<u32> {
         let number = self.number()?;
@@ -290,7 +291,7 @@ impl<'a> Fields<'a> {
     #[inline]
     fn number(&mut self) -> Option<i64> {
         self.skip_blanks();
-        // Most have one digit.
+        // Most numbers have one digit.
         if let [digit @ b'0'..=b'9', b' ', rest @ ..] = self.rest {
             self.rest = rest;
             return Some((digit - b'0').into());

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the host of a guest does while it does not run one of the guest's CPUs: the names of
+//! Activity of a guest's host while it does not run one of the guest's CPUs: the names of
 //! [`Point::Stolen`](super::point::Point::Stolen), which spans keep.
 
-/// How all these names begin.
+/// Prefix of all these names.
 const STOLEN: &str = "stolen:";
-/// The argument of a [`Point::Stolen`](super::point::Point::Stolen) that counts although the guest's CPU is idle: it
+/// Argument of a [`Point::Stolen`](super::point::Point::Stolen) that counts although the guest's CPU is idle: the CPU
 /// was to wake up.
 pub const EVEN_IDLE: u32 = 1;
 
-/// What the host does instead.
+/// Activity of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instead<'a> {
-    /// It handles what the guest was left for.
+    /// It handles the reason for the exit from the guest.
     Handles(&'a str),
     /// It runs another thread.
     Runs(&'a str),
     /// Nothing: the thread that runs the guest's CPU sleeps, and no other has the CPU.
     Idles,
-    /// Something else, and only the guest tells.
+    /// Something else, reported by the guest alone.
     Unknown,
-    /// It brings the thread back that runs the guest's CPU, since there is something to do for it.
+    /// It brings back the thread that runs the guest's CPU, because that CPU has something to do.
     Wakes,
 }
 
@@ -36,7 +36,7 @@ impl Instead<'_> {
     }
 }
 
-/// What such a name says, after `the host`; `None` for any other name.
+/// Sentence for one of these names, to follow `the host`; `None` for any other name.
 pub fn sentence(name: &str) -> Option<String> {
     let said = name.strip_prefix(STOLEN)?;
     Some(match (said, said.split_once('_')) {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What an event says: the numbers of the text and of frames as one type.
+//! Kinds of events: the numbers of the text and of frames as one type.
 //!
-//! Invariant: every number is one value, and gives itself back.
+//! Invariant: every number has one value, which has that number.
 
 use super::fact::Fact;
 use super::number::{self, class, Class, NUMBERS, RETURN_BIT};
 use super::point::Point;
 use super::work::Work;
 
-/// What an event says.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Something is known.
+    /// A fact.
     Fact(Fact),
-    /// The CPU runs the thread in the argument; with a duration, it does already.
+    /// The CPU switches to the thread in the argument; with a duration, it already runs that thread.
     Switch,
     /// Work begins; with a duration, it ends after that.
     Call(Work),
@@ -23,7 +23,7 @@ pub enum What {
     Point(Point),
     /// Nothing was recorded on the CPU from here on, up to its next event.
     Lost,
-    /// Nothing that can be in a trace.
+    /// A number that no trace has.
     Other(u32),
 }
 
@@ -33,7 +33,7 @@ impl Default for What {
     }
 }
 
-/// What the numbers of event lines say: a table, as every line is asked.
+/// Kinds of events by the numbers of event lines: a table, because every line is looked up.
 static LOW: [What; NUMBERS as usize] = {
     let (mut low, mut event) = ([What::Lost; NUMBERS as usize], 0);
     while event < NUMBERS {
@@ -44,7 +44,7 @@ static LOW: [What; NUMBERS as usize] = {
 };
 
 impl What {
-    /// What an event of this number says; of a fact only of which kind it is, as a [`Fact::Name`].
+    /// Kind of an event with this number; for a fact only its number, as a [`Fact::Name`].
     #[inline]
     pub fn of(event: u32) -> What {
         match event {
@@ -72,7 +72,7 @@ impl What {
         }
     }
 
-    /// Its number.
+    /// Event number.
     #[inline]
     pub const fn number(self) -> u32 {
         match self {
@@ -86,8 +86,8 @@ impl What {
         }
     }
 
-    /// Whether it is one that happened, and that counts: every line of the text that is neither a fact nor a comment.
-    /// A call that carries its return is one. All tools count events by this.
+    /// True if it happened and counts: every line of the text that is neither a fact nor a comment. A call that carries
+    /// its return is one event. All tools count events by this.
     #[inline]
     pub const fn is_event(self) -> bool {
         !matches!(self, What::Fact(_))

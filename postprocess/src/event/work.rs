@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the kernel does: for a thread that calls it, or between, whatever the thread is at.
+//! Work of the kernel: for a thread that calls it, or in between, whatever the thread is doing.
 
 use super::number::{self, class, Class, Level, RETURN_BIT};
 
-/// What the kernel does. Event lines have a number for its beginning, and with [`RETURN_BIT`] for its end.
+/// Work of the kernel. Event lines have a number for its beginning, and with [`RETURN_BIT`] for its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Work {
     /// A system call of a 64-bit program, by its number.
     Syscall(u16),
-    /// One of a 32-bit program; in the original's traces of a 64-bit one, from 512 on.
+    /// A system call of a 32-bit program; in the original's traces, one of a 64-bit program from 512 on.
     Syscall32(u16),
-    /// One of which the number is not known.
+    /// A system call with an unknown number.
     UnknownCall,
-    /// What it does for a thread outside of any call, before it continues with the program.
+    /// Work for a thread outside of any call, before the program continues.
     ExitWork,
     /// A trap, by its vector.
     Trap(u8),
     /// An interrupt, by its vector.
     Irq(u8),
-    /// A softirq; the argument says which.
+    /// A softirq; its number is the argument.
     Softirq,
-    /// It has the processor run a guest, on a virtual CPU.
+    /// A guest that the processor runs, on a virtual CPU.
     Guest,
     /// The scheduler.
     Sched,
-    /// The scheduler, by its number of kernels before 6.
+    /// The scheduler, by its number in kernels before 6.
     SchedOld,
-    /// What only spans in files of others are: the number of a return.
+    /// Only for spans in files of others: the number of a return.
     Other(u16),
 }
 
 impl Work {
-    /// The work that begins with this number; of a span any number of work. `None` if no work has it.
+    /// The work that begins with this number; for a span, any number of work. `None` if no work has it.
     pub(crate) const fn of(number: u32) -> Option<Work> {
         Some(match number {
             number::SOFTIRQ => Work::Softirq,
@@ -49,7 +49,7 @@ impl Work {
         })
     }
 
-    /// The number that it begins with.
+    /// Number of its beginning.
     #[inline]
     pub const fn number(self) -> u32 {
         match self {
@@ -67,13 +67,13 @@ impl Work {
         }
     }
 
-    /// The number of its return.
+    /// Number of its return.
     #[inline]
     pub const fn return_number(self) -> u32 {
         self.number() | RETURN_BIT
     }
 
-    /// How deep it nests.
+    /// Nesting level.
     #[inline]
     pub const fn level(self) -> Level {
         match self {
@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// Whether it is a system call that a program has made: what has a value.
+    /// True if it is a system call that a program has made: only these have a value.
     #[inline]
     pub const fn is_call(self) -> bool {
         matches!(self.level(), Level::Syscall) && !matches!(self, Work::ExitWork)

@@ -9,17 +9,17 @@
 //! # TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)
 //! -1 1 34 70 sleep                                 names: ts 1 event argument name
 //! 2488582818 0 512 2  70 0  70 0 0 sleep.70 (200)  events: ts dur event cpu  pid rpc  arg ret ipc name (hex)
-//! # ## UNSEEN: wakeups                             what the source cannot tell, if it says so; before the events
+//! # ## UNSEEN: wakeups                             what the source cannot see, if it reports that; before the events
 //! # ## MACHINE: {"name":"db","first_cpu":4,...}    one of several
 //! # ## CPU: 2 2488582818 2593916933                the traced interval
 //! # ## BOOT_ID: 6f1c1d0e-33c2-4f0c-a57c-2a4c5e7f9b10   the kernel's id of its run, if that is known
-//! # ## MONOTONIC: 5533291000                       what CLOCK_MONOTONIC showed at the minute, ns, if that is known
+//! # ## MONOTONIC: 5533291000                       CLOCK_MONOTONIC at the minute, ns, if that is known
 //! # ## LOST: 0
 //! # ## QUALITY: a sentence
 //! # ## EVENTS: 2                                   lines of names and events
 //! ```
 //!
-//! A return value has the low 32 bits of what was returned, with their sign; the original's has the low 16, without.
+//! A return value has the low 32 bits of the full value, signed; the original's has the low 16, unsigned.
 
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ use super::what::What;
 use super::{date, number, BlockLine, Event, Interval, Machine, Meta};
 use crate::time::Time;
 
-/// Bytes gathered before they are handed on.
+/// Number of bytes gathered before they are passed on.
 const CHUNK: usize = 64 * 1024;
 
 /// Writes events as text.
@@ -40,9 +40,9 @@ const CHUNK: usize = 64 * 1024;
 pub struct Writer<W> {
     out: W,
     line: Vec<u8>,
-    /// The numbers of a line: kept, as a new one is zeroed.
+    /// The numbers of a line: kept, because a new one would be zeroed.
     numbers: Line,
-    /// Lines of names and events.
+    /// Number of lines of names and events.
     count: u64,
 }
 
@@ -52,7 +52,7 @@ impl<W: Write> Writer<W> {
         Writer { out, line: Vec::with_capacity(CHUNK + 1024), numbers: Line::empty(), count: 0 }
     }
 
-    /// What is written to.
+    /// The output.
     pub fn get(&self) -> &W {
         &self.out
     }
@@ -60,7 +60,7 @@ impl<W: Write> Writer<W> {
     /// Writes the lines that come before all events. `base` is the minute that times count from, in Unix seconds.
     ///
     /// # Errors
-    /// Whatever error the output returns, here and below.
+    /// Any error of the output, here and below.
     pub fn head(&mut self, format: u32, flags: u32, base: i64, blocks: &[BlockLine]) -> io::Result<()> {
         writeln!(self.line, "# ## VERSION: 3\n# ## FORMAT: {format}\n# ## EVENTS: ?")?;
         for block in blocks {
@@ -73,7 +73,7 @@ impl<W: Write> Writer<W> {
         writeln!(self.line, "# TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)")
     }
 
-    /// Writes what the source says that it cannot tell; after the head.
+    /// Writes the capabilities that the source lacks; after the head.
     ///
     /// # Errors
     /// As [`Writer::head`].
@@ -81,7 +81,7 @@ impl<W: Write> Writer<W> {
         unseen.texts().try_for_each(|text| writeln!(self.line, "# ## UNSEEN: {text}"))
     }
 
-    /// Writes from when to when each CPU was traced; after the head, from when.
+    /// Writes the interval of each traced CPU; after the head, only its start is known.
     ///
     /// # Errors
     /// As [`Writer::head`].
@@ -144,7 +144,7 @@ impl<W: Write> Writer<W> {
         self.flush_full()
     }
 
-    /// Hands on all that was written.
+    /// Passes on everything written.
     ///
     /// # Errors
     /// As [`Writer::head`].

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Band: all lines from one clock to another by which no packet arrives before it was sent.
+//! Band: all lines from one clock to another for which no packet arrives before it was sent.
 //!
-//! What has to be added to the time `t` of a clock is a line over `t`, given by its values at the first and the last
-//! moment of the trace. A packet that arrived at `t` says that the line is not below some value there, one that left at
-//! `t` that it is not above one. Each is a half-plane in the plane of those two values, and what is in all of them is a
-//! convex polygon: the band. Its middle is the answer, and its size is the bound of the error, whatever the packets did
-//! on their way.
+//! The offset to add to the time `t` of a clock is a line over `t`, given by its values at the first and the last
+//! moment of the trace. A packet that arrived at `t` shows that the line is not below some value there, one that left
+//! at `t` that it is not above one. Each bound is a half-plane in the plane of those two values, and their intersection
+//! is a convex polygon: the band. Its middle is the answer, and its size bounds the error, whatever happened to the
+//! packets on their way.
 //!
-//! Two things make the polygon empty. A packet that was taken for another contradicts what all others say: it is left
-//! out. A clock that steps, or whose rate changes, contradicts what was before: there another line begins.
+//! Two things make the polygon empty. A packet that was taken for another contradicts all others: it is skipped. A
+//! clock that steps, or whose rate changes, contradicts what was before: another line begins there.
 
 use super::shift::{Piece, POINT};
 use crate::time::Time;
 
-/// No two clocks are taken to differ more than this in their rate.
+/// Maximum difference in rate between two clocks.
 const RATE: f64 = 1e-3;
-/// Beyond this, from the middle of all that packets say, no line is looked for: 100 s.
+/// Maximum distance of a line from the middle of all bounds: 100 s.
 const FAR: f64 = 1e10;
-/// What contradicts a band by no more than this, 100 us, is no other packet: the rate has changed.
+/// A contradiction of a band by no more than this, 100 us, is not a mistaken packet: the rate has changed.
 const NEAR: f64 = 1e4;
-/// How many packets of its direction are asked whether one is a mistake.
+/// Number of packets of the same direction that decide whether one is a mistake.
 const ASKED: usize = 16;
 /// Pieces for fewer packets than this are mistakes.
 const FEW: usize = 8;
 /// Times are rounded down to units on both sides, and the counters below them to some nanoseconds.
 const ROUNDED: f64 = 2.0;
 
-/// What one packet says.
+/// The bound from one packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Said {
     /// At this time of the clock,
     pub at: Time,
-    /// what is added is not
+    /// the offset is not
     pub side: Side,
-    /// this.
+    /// this value.
     pub value: Time,
 }
 
-/// Which way a packet bounds what is added.
+/// Direction in which a packet bounds the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Less than: it arrived here.
@@ -46,22 +46,22 @@ pub enum Side {
     NotAbove,
 }
 
-/// What was found.
+/// Result of the search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The lines, one after the other; none if nothing was said.
+    /// The lines, one after the other; none without packets.
     pub pieces: Vec<Piece>,
-    /// How many packets contradict all others, and were left out.
+    /// Number of packets that contradict all others, and were skipped.
     pub mistaken: u64,
 }
 
 type Point = [f64; 2];
 
-/// The lines that are left; never empty.
+/// The lines still possible; never empty.
 #[derive(Clone, Debug)]
 struct Polygon(Vec<Point>);
 
-/// The frame of all computations: times as parts of the trace's, values from a middle one.
+/// The frame of all computations: times as fractions of the trace's, values relative to a middle one.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     first: Time,
@@ -78,7 +78,7 @@ impl Frame {
         value.saturating_sub(self.middle).0 as f64
     }
 
-    /// All lines there may be.
+    /// All possible lines.
     fn all(&self) -> Polygon {
         let tilt = RATE * self.length;
         Polygon(vec![[-FAR, -FAR - tilt], [FAR, FAR - tilt], [FAR, FAR + tilt], [-FAR, -FAR + tilt]])
@@ -91,7 +91,7 @@ fn on(line: Point, place: f64) -> f64 {
 }
 
 impl Polygon {
-    /// What is left of it, or else by how much the nearest line misses.
+    /// The lines that remain after a bound, or else the distance by which the nearest line misses it.
     fn cut(&self, frame: &Frame, said: &Said) -> Result<Polygon, f64> {
         let (place, value) = (frame.place(said.at), frame.value(said.value));
         let sign = if said.side == Side::NotBelow { 1.0 } else { -1.0 };
@@ -115,7 +115,7 @@ impl Polygon {
         Ok(Polygon(left))
     }
 
-    /// Whether anything has to be cut off.
+    /// True if nothing has to be cut off.
     fn is_within(&self, frame: &Frame, said: &Said) -> bool {
         let (place, value) = (frame.place(said.at), frame.value(said.value));
         self.0.iter().all(|line| match said.side {
@@ -124,7 +124,8 @@ impl Polygon {
         })
     }
 
-    /// The line in the middle. That of the surrounding box may be none of them; the mean of the corners is.
+    /// The line in the middle. The middle of the surrounding box may be outside of the polygon; the mean of the corners
+    /// is inside.
     fn middle(&self) -> Point {
         let count = self.0.len() as f64;
         let sides = [0, 1].map(|i| {
@@ -143,7 +144,7 @@ impl Polygon {
         }
     }
 
-    /// The line as low or as high as may be, for packets that go one way only.
+    /// The lowest or highest possible line, for packets that go one way only.
     fn edge(&self, side: Side) -> Point {
         let sum = |line: &&Point| line[0] + line[1];
         let by = |a: &&Point, b: &&Point| sum(a).total_cmp(&sum(b));
@@ -164,7 +165,7 @@ struct Stretch {
     end: End,
 }
 
-/// Why a stretch ends.
+/// Reason why a stretch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It is the last, or long enough.
@@ -185,7 +186,7 @@ pub fn find(said: &[Said], (first, last): (Time, Time)) -> Found {
     let both = sides.iter().all(|side| said.iter().any(|s| s.side == *side));
     let (mut longest, mut mistaken) = (i64::MAX, 0);
     let mut stretches = Vec::new();
-    // The end of a line that was followed as long as it held is not its best part.
+    // A line that was followed as long as it held is not at its best near the end.
     for _ in 0..8 {
         (stretches, mistaken) = stretched(said, &frame, longest);
         let drifted = stretches.iter().filter(|s| s.end == End::Drifted).map(|s| (s.to - s.from).0).min();
@@ -239,15 +240,15 @@ fn stretched(said: &[Said], frame: &Frame, longest: i64) -> (Vec<Stretch>, u64) 
         now.packets += 1;
     }
     all.push(now);
-    // What began with a mistake, and ended with the first packet that was none, is none of the lines.
+    // A stretch that began with a mistake, and ended with the first correct packet, is not one of the lines.
     let most = all.iter().map(|s| s.packets).max().unwrap_or_default();
     all.retain(|s| {
         let keep = s.packets >= FEW || s.packets == most || s.end == End::Drifted;
         mistaken += if keep { 0 } else { s.packets as u64 };
         keep
     });
-    // The next line takes over right after the last packet that is not for it: where between two packets a clock
-    // stepped nobody knows.
+    // The next line takes over right after the last packet that does not fit it: it is unknown where between two
+    // packets a clock stepped.
     for n in 1..all.len() {
         let (before, next) = (&all[n - 1], &all[n]);
         let until = said.partition_point(|s| s.at <= before.to);
@@ -258,7 +259,7 @@ fn stretched(said: &[Said], frame: &Frame, longest: i64) -> (Vec<Stretch>, u64) 
     (all, mistaken)
 }
 
-/// Whether the next packets of the same direction agree with what one contradicts.
+/// True if the next packets of the same direction agree with the band that this one contradicts.
 fn is_mistake(next: &[Said], frame: &Frame, polygon: &Polygon, side: Side) -> bool {
     let asked: Vec<_> = next.iter().filter(|s| s.side == side).take(ASKED).collect();
     let against = asked.iter().filter(|s| polygon.cut(frame, s).is_err()).count();

@@ -8,7 +8,7 @@
 //! Sections are those of a trace. The payload of MACH is JSON, a list of [`Machine`]s; each TRAC is the trace of one,
 //! in the same order, with checksums of its own.
 //!
-//! Invariant: no content makes a reader fail but a damaged MACH, without which there is nothing to go by.
+//! Invariant: no content makes a reader fail except a damaged MACH, without which nothing can be found.
 
 use std::io::{self, Write};
 
@@ -22,19 +22,19 @@ use crate::raw::damage::{Damage, NotATrace};
 /// More machines than this are damage.
 pub const MACHINES_MAX: usize = 256;
 
-/// What the file says of a machine.
+/// Entry of a machine in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// What it is called.
+    /// Name of the machine.
     pub name: String,
-    /// How its clock was found to run, for people.
+    /// Description of its clock, for people.
     pub clock: String,
-    /// From its time to the first machine's: each counts from the minute before its trace began.
+    /// Offset from its time to the first machine's: each counts from the minute before its trace began.
     pub shift: Shift,
-    /// Whose guest it is, if that one's trace is here, too.
+    /// Its host, if that machine's trace is also here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Inside>,
-    /// Bytes of its trace.
+    /// Size of its trace in bytes.
     pub bytes: u64,
 }
 
@@ -43,11 +43,11 @@ pub struct Machine {
 pub struct Layout<'a> {
     /// The machines, each with its trace.
     pub machines: Vec<(Machine, &'a [u8])>,
-    /// What was wrong around the traces.
+    /// Damage found around the traces.
     pub damage: Vec<Damage>,
 }
 
-/// Whether the traces of several machines begin so.
+/// True if the traces of several machines have this start.
 pub fn is_machines(bytes: &[u8]) -> bool {
     bytes.starts_with(&MACHINES_MAGIC)
 }
@@ -55,7 +55,7 @@ pub fn is_machines(bytes: &[u8]) -> bool {
 /// Writes the file.
 ///
 /// # Errors
-/// Whatever error the output returns.
+/// Any error of the output.
 pub fn write(machines: &[(Machine, &[u8])], out: &mut dyn Write) -> io::Result<()> {
     let list: Vec<Machine> =
         machines.iter().map(|(machine, trace)| Machine { bytes: trace.len() as u64, ..machine.clone() }).collect();
@@ -72,7 +72,7 @@ pub fn write(machines: &[(Machine, &[u8])], out: &mut dyn Write) -> io::Result<(
     Ok(())
 }
 
-/// The list of machines, and where it ends.
+/// The list of machines, and its end.
 fn list(bytes: &[u8]) -> Option<(Vec<Machine>, usize)> {
     let start = MACHINES_MAGIC.len() + SECTION_BYTES;
     let section = Section::from_bytes(bytes.get(MACHINES_MAGIC.len()..)?.first_chunk()?);
@@ -82,7 +82,7 @@ fn list(bytes: &[u8]) -> Option<(Vec<Machine>, usize)> {
     (section.tag == MACHINES && (1..=MACHINES_MAX).contains(&machines.len())).then_some((machines, end))
 }
 
-/// Bytes of a file that begins so, if its list is sound.
+/// Size of a file that begins with these bytes, if its list is sound.
 pub fn size(bytes: &[u8]) -> Option<usize> {
     let (machines, end) = list(bytes).filter(|_| is_machines(bytes))?;
     machines.iter().try_fold(end, |at, m| at.checked_add(SECTION_BYTES)?.checked_add(usize::try_from(m.bytes).ok()?))

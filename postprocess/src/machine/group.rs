@@ -7,16 +7,16 @@ use super::inside::{self, Fit};
 use super::shift::Shift;
 use crate::time::Time;
 
-/// Machines of which each runs in another, or has another in it; or one alone.
+/// Machines that run in one another; or one alone.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The machine whose clock is that of the group: the first of all machines, or else the outermost host.
+    /// The machine whose clock is the group's: the first of all machines, or else the outermost host.
     pub anchor: usize,
-    /// All of them, each with the way from its time to the anchor's.
+    /// All members, each with the shift from its time to the anchor's.
     pub members: Vec<(usize, Shift)>,
 }
 
-/// The groups, given for each machine whose guest it is.
+/// The groups, from the host of each machine.
 pub fn groups(found: &[Option<Fit>]) -> Vec<Group> {
     let mut is_in = vec![false; found.len()];
     let mut groups = Vec::new();
@@ -30,7 +30,7 @@ pub fn groups(found: &[Option<Fit>]) -> Vec<Group> {
     groups
 }
 
-/// The group of an anchor: whoever is next to a member is one, too.
+/// The group of an anchor: a machine next to a member is also a member.
 fn around(found: &[Option<Fit>], anchor: usize) -> Group {
     let mut members = vec![(anchor, Shift::by(Time::ZERO, Some(Time::ZERO)))];
     let mut at = 0;

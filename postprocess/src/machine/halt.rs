@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Halt: how a guest's time follows from its host's where nobody tells, from when its CPUs had nothing to do.
+//! Halt: proposes how a guest's time follows from its host's if no trace has it, from the times when its CPUs had
+//! nothing to do.
 //!
-//! A guest's CPU that has nothing to do halts: the last that it records comes before its host sees it leave for that,
-//! and its host lets it in again before it records the next. So each halt says what a packet there and a packet back
-//! say of two machines, and [`band`] finds all lines that none contradicts. Which pause of the guest is which halt of
-//! the host tells the pattern of their lengths: each of the longest pauses is laid over each halt that is as long, and
-//! where most of its neighbours find theirs, the line is followed from there on.
+//! A guest's CPU that has nothing to do halts: its last record comes before its host sees it leave for that reason, and
+//! its host lets it in again before its next record. Each halt therefore bounds the clocks of two machines like a
+//! packet there and a packet back, and [`band`] finds all lines that none contradicts. The pattern of lengths shows
+//! which pause of the guest is which halt of the host: each of the longest pauses is laid over each halt of the same
+//! length, and where most of its neighbours also match, the line is followed from there on.
 //!
-//! Invariant: the answer is only a proposal; whether the guest's events lie in its host's time by it,
-//! [`super::inside`] asks.
+//! Invariant: the answer is only a proposal; [`super::inside`] tests whether the guest's events then lie in its host's
+//! time.
 
 use super::band::{self, Said, Side};
 use super::shift::Shift;
 use crate::time::Time;
 
-/// From when to when a CPU recorded nothing, by the guest; or was out of its guest, by the host.
+/// Start and end of a time in which a CPU recorded nothing, on the guest; or was out of its guest, on the host.
 pub type Stretch = (Time, Time);
 
-/// Of each machine no more pauses than this are kept: the longest.
+/// Maximum number of pauses kept for each machine: the longest.
 const KEPT: usize = 1 << 15;
-/// A pause shorter than this, 50 us, is none.
+/// Minimum length of a pause: 50 us.
 const SHORT: Time = Time(5_000);
-/// Pauses that are laid over all halts.
+/// Number of pauses that are laid over all halts.
 const SEEDS: usize = 24;
-/// Pauses around one that are asked whether they find a halt.
+/// Number of pauses around one that are tested for a matching halt.
 const NEIGHBOURS: usize = 48;
-/// How many of those must.
+/// Number of those that must match.
 const MOST: usize = NEIGHBOURS * 8 / 10;
-/// Halts that a line must have, and what they say each.
+/// Minimum number of halts on a line, and the number of bounds from each.
 const FEW: usize = 20;
 const SAYS: usize = 2;
-/// Proposals that are followed.
+/// Number of proposals that are followed.
 const FOLLOWED: usize = 16;
-/// A halt is shorter than its pause by no more than this, 2 ms, and an eighth of it.
+/// Maximum difference by which a halt is shorter than its pause: 2 ms, and an eighth of the pause.
 const SLACK: Time = Time(200_000);
-/// Clocks differ in their rates by less than one in this.
+/// Clocks differ in their rates by less than one part in this.
 const RATE: i64 = 2_000;
 
-/// Pauses, as they come: of too many the longest.
+/// Pauses as they arrive: the longest, if there are too many.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     list: Vec<Stretch>,
@@ -45,7 +46,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Takes one.
+    /// Adds a pause.
     pub fn add(&mut self, from: Time, to: Time) {
         if to.saturating_sub(from) < self.least.max(SHORT) {
             return;
@@ -63,8 +64,8 @@ fn length(&(from, to): &Stretch) -> Time {
     to.saturating_sub(from)
 }
 
-/// How a guest with these pauses, traced so long, may lie in a host with these halts: lines from its time to the
-/// host's, the likeliest first.
+/// The possible shifts of a guest with these pauses, traced for this time, in a host with these halts: lines from its
+/// time to the host's, the likeliest first.
 pub fn proposals(pauses: &Pauses, halts: &Pauses, traced: (Time, Time)) -> Vec<Shift> {
     let (mut pauses, mut halts) = (pauses.list.clone(), halts.list.clone());
     pauses.sort_unstable();
@@ -96,24 +97,24 @@ pub fn proposals(pauses: &Pauses, halts: &Pauses, traced: (Time, Time)) -> Vec<S
     lines
 }
 
-/// Whether a halt is about as long as a pause, and no longer.
+/// True if a halt is about as long as a pause, and not longer.
 fn fits(pause: &Stretch, halt: &Stretch) -> bool {
     let (pause, halt) = (length(pause), length(halt));
     halt <= pause + Time(2) && halt >= pause - SLACK - pause / 8
 }
 
-/// What lies between a pause and a halt in it, and by how much it may be more or less.
+/// The offset between a pause and a halt in it, and its possible error.
 fn between(pause: &Stretch, halt: &Stretch) -> (Time, Time) {
     let (most, least) = (halt.0 - pause.0, halt.1 - pause.1);
     ((most + least) / 2, (most - least).abs() / 2 + Time(2))
 }
 
-/// How far two clocks may part in the time between two moments.
+/// Maximum drift of two clocks between two moments.
 fn apart(one: Time, other: Time) -> Time {
     (one - other).abs() / RATE
 }
 
-/// The halt of a pause, if its time follows by this offset, or so much more or less; none if two may be it.
+/// The halt of a pause whose time follows by this offset, give or take `slack`; `None` if two fit.
 fn match_of(pause: &Stretch, halts: &[Stretch], offset: Time, slack: Time) -> Option<Stretch> {
     let (from, to) = (pause.0 + offset - slack, pause.1 + offset + slack);
     let first = halts.partition_point(|halt| halt.0 < from);
@@ -122,7 +123,7 @@ fn match_of(pause: &Stretch, halts: &[Stretch], offset: Time, slack: Time) -> Op
     fitting.next().is_none().then_some(*halt)
 }
 
-/// The line through a moment with this offset, followed to both ends: what is near tells where to look farther out.
+/// The line through a moment with this offset, followed to both ends: near matches show where to look farther out.
 fn follow(pauses: &[Stretch], halts: &[Stretch], (at, offset): (Time, Time), traced: (Time, Time)) -> Option<Shift> {
     let whole = (traced.1 - traced.0).max(Time::UNIT);
     let mut reach = Time::SECOND / 2;

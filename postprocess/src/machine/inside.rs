@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Inside: which machine is a guest of which other, and how its time follows from that one's.
+//! Inside: finds which machine is a guest of which other, and how its time follows from its host's.
 //!
-//! A host's trace has, of each virtual CPU, the thread that runs it, when it entered its guest and left it, and how the
-//! guest's counter follows from the host's. So if a trace is that of a guest, its times become the host's without any
-//! guess, and by these its events lie in the time in which the thread of their CPU was in the guest. Of another machine
-//! that is not so, and nothing else is asked.
+//! A host's trace has, for each virtual CPU, the thread that runs it, the times when it entered and left its guest, and
+//! the scale from the host's counter to the guest's. If a trace is that of a guest, its times therefore convert to the
+//! host's without a guess, and its events then lie in the times when the thread of their CPU was in the guest. For
+//! another machine this is not so, and no other evidence is needed.
 //!
-//! Where the host's trace does not say how the counter follows, [`super::halt`] proposes it from when the guest's CPUs had
-//! nothing to do. The one by which nearly all events lie inside is taken, if there is no other.
+//! If the host's trace does not have the scale of the counter, [`super::halt`] proposes it from the times when the
+//! guest's CPUs had nothing to do. The proposal for which nearly all events lie inside is taken, if there is only one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,69 +26,69 @@ use crate::id::Pid;
 use crate::raw::trace::Counter;
 use crate::time::Time;
 
-/// Of a guest's events no more than this are asked where they lie.
+/// Maximum number of a guest's events whose place is tested.
 const ASKED: usize = 1 << 16;
-/// A machine is a guest if at least this many of a million lie in it. A wrong counter puts them anywhere.
+/// A machine is a guest if at least this many of a million events lie in it. A wrong counter puts them anywhere.
 const MOST: u64 = 900_000;
-/// A thread runs a CPU for sure if at least this many do.
+/// A thread certainly runs a CPU if at least this many do.
 const SURE: u64 = 999_000;
 /// A proposal is taken if at least this many do.
 const PROVEN: u64 = 999_900;
-/// Fewer events than this say nothing.
+/// Fewer events than this are not conclusive.
 const FEW: u64 = 20;
-/// Picoseconds of a unit of time.
+/// Picoseconds per unit of time.
 const UNIT: i128 = 10_000;
 
-/// Whose guest a machine is.
+/// The host of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
-    /// The place of its host among the machines.
+    /// Index of the host among the machines.
     pub host: usize,
-    /// The guest's name there.
+    /// The guest's name on the host.
     pub guest: String,
     /// By CPU of the guest: the thread of the host that runs it.
     pub threads: BTreeMap<u32, u32>,
 }
 
-/// What a trace has of guests: of those that its machine runs, or of the machine as one.
+/// Information on guests in a trace: on those that its machine runs, or on the machine as a guest.
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
-    /// The counter that its times are made of, where that is known.
+    /// The counter that its times are made from, if that is known.
     counter: Option<Counter>,
-    /// Whether the machine says that it is a guest.
+    /// True if the machine reports that it is a guest.
     is_guest: bool,
     /// The virtual CPUs that the machine runs: thread, and text.
     vcpus: BTreeMap<u32, String>,
-    /// When their threads were in their guests.
+    /// Times when their threads were in their guests.
     runs: BTreeMap<u32, Vec<(Time, Time)>>,
     entered: BTreeMap<u32, Time>,
-    /// When virtual CPUs that had nothing to do were out of their guests, and since when.
+    /// Times when idle virtual CPUs were out of their guests, and the start of the present ones.
     halts: Pauses,
     halted: BTreeMap<u32, Time>,
-    /// When CPUs that had nothing to do recorded nothing, and what was last on each: its end, and whether it was idle.
+    /// Times when idle CPUs recorded nothing; and for each CPU the end of its last event, and whether that was in idle.
     pauses: Pauses,
     last: BTreeMap<u32, (Time, bool)>,
-    /// When something happened on a CPU: one of `every` events.
+    /// Times of events on a CPU: one of `every` events.
     moments: Vec<(u32, Time)>,
     every: usize,
     seen: usize,
 }
 
-/// A machine that is a guest, and its way to its host's time.
+/// A machine that is a guest, and the shift to its host's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Whose.
+    /// The host.
     pub inside: Inside,
-    /// From its time to the host's.
+    /// Shift from its time to the host's.
     pub shift: Shift,
-    /// Whether nobody tells, and it was found by when the guest had nothing to do.
+    /// True if no trace has the scale, and it was found from the times when the guest had nothing to do.
     pub is_found: bool,
-    /// Events that lie in the guest's time by that, of those that were asked.
+    /// Tested events that lie in the guest's time with this shift.
     pub hits: Hits,
 }
 
 impl Traced {
-    /// What is to be found in a trace with this counter.
+    /// An empty collection for a trace with this counter.
     pub fn new(counter: Option<Counter>) -> Traced {
         Traced { counter, every: 1, ..Traced::default() }
     }
@@ -118,7 +118,7 @@ impl Traced {
         }
     }
 
-    /// Whether the machine is a guest, and may be one of another's that has run some.
+    /// True if the machine is a guest, and may be a guest of another that has run some.
     pub fn may_be_of(&self, host: &Traced) -> bool {
         self.is_guest && !host.runs.is_empty()
     }
@@ -145,7 +145,7 @@ impl Traced {
         }
     }
 
-    /// The guests that the machine runs: the name of each, by number of its CPUs their threads, and its counter's way.
+    /// The guests that the machine runs: the name of each, with its threads by CPU number and its counter's scale.
     fn guests(&self) -> BTreeMap<&str, (BTreeMap<u32, u32>, Scale)> {
         let mut guests: BTreeMap<&str, (BTreeMap<u32, u32>, Scale)> = BTreeMap::new();
         for (thread, vcpu) in self.vcpus.iter().filter_map(|(thread, text)| Some((*thread, Vcpu::read(text)?))) {
@@ -155,7 +155,7 @@ impl Traced {
         guests
     }
 
-    /// Of moments that the host traced a thread at, how many lie in the guest's time.
+    /// Number of moments in the guest's time, out of those in the time for which the host traced a thread.
     fn hits(&self, thread: u32, moments: &[Time]) -> Hits {
         let mut hits = Hits::default();
         let runs = self.runs.get(&thread).map_or(&[][..], |runs| runs);
@@ -168,9 +168,9 @@ impl Traced {
         hits
     }
 
-    /// By CPU of a guest, the thread that runs it: KVM's numbers of virtual CPUs are those of the processors' interrupt
-    /// controllers, of which some may be left out, and a guest counts its CPUs on in their order. Where that does not
-    /// fit, it is the one in whose time most of the CPU's events lie.
+    /// The thread that runs each CPU of a guest. KVM numbers virtual CPUs by the processors' interrupt controllers,
+    /// with possible holes, and a guest counts its CPUs in their order. Where that does not fit, it is the thread in
+    /// whose time most of the CPU's events lie.
     fn threads(&self, numbered: &BTreeMap<u32, u32>, moments: &BTreeMap<u32, Vec<Time>>) -> BTreeMap<u32, u32> {
         let in_order: BTreeMap<u32, u32> = (0..).zip(numbered.values().copied()).collect();
         let fits = |(cpu, thread): &(&u32, &u32)| {
@@ -196,32 +196,32 @@ impl Traced {
     }
 }
 
-/// Moments that were asked.
+/// Moments that were tested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hits {
-    /// Those in the guest's time.
+    /// Number in the guest's time.
     pub inside: u64,
-    /// All.
+    /// Number of all.
     pub all: u64,
 }
 
 impl Hits {
-    /// Of a million.
+    /// Share of a million.
     fn share(self) -> u64 {
         self.inside * 1_000_000 / self.all.max(1)
     }
 
-    /// Whether it is at least this part of a million, and of enough to say anything.
+    /// True if it is at least this share of a million, and of enough moments to be conclusive.
     fn is_most(self, share: u64) -> bool {
         self.all >= FEW && self.share() >= share
     }
 }
 
-/// For each machine, whose guest it is, if it is one's.
+/// The host of each machine, if it is a guest.
 pub fn find(machines: &[&Traced]) -> Vec<Option<Fit>> {
     let mut found: Vec<Option<Fit>> =
         machines.iter().enumerate().map(|(n, guest)| host_of(machines, n, guest)).collect();
-    // Nobody is inside of himself, however far around.
+    // No machine is inside of itself, however far around.
     for n in 0..found.len() {
         let mut above = BTreeSet::from([n]);
         let mut at = n;
@@ -243,12 +243,13 @@ fn host_of(machines: &[&Traced], n: usize, guest: &Traced) -> Option<Fit> {
     told(machines, n, guest).or_else(|| {
         let silent = machines.iter().enumerate().filter(|(host, traced)| *host != n && traced.vcpus.is_empty());
         let mut fits = silent.flat_map(|(at, host)| proposed(at, host, guest));
-        // Of two that fit none is known.
+        // If two fit, neither is known.
         fits.next().filter(|_| fits.next().is_none())
     })
 }
 
-/// How a guest may lie in a host that does not say how its counter follows, as far as nearly all of its events fit.
+/// The possible shifts of a guest in a host without the scale of the counter, for which nearly all events of the guest
+/// fit.
 fn proposed(at: usize, host: &Traced, guest: &Traced) -> Vec<Fit> {
     let (Some(first), Some(last)) = (guest.moments.first(), guest.moments.last()) else { return Vec::new() };
     let proposals = halt::proposals(&guest.pauses, &host.halts, (first.1, last.1));
@@ -258,7 +259,7 @@ fn proposed(at: usize, host: &Traced, guest: &Traced) -> Vec<Fit> {
     fits.filter(is_proven).map(|fit| Fit { is_found: true, ..fit }).collect()
 }
 
-/// How a guest lies in a host by this way from its time, and which threads run its CPUs.
+/// The fit of a guest in a host with this shift from its time, and the threads that run its CPUs.
 fn fit(at: usize, host: &Traced, guest: &Traced, (name, numbered, shift): (&str, &BTreeMap<u32, u32>, Shift)) -> Fit {
     let mut moments: BTreeMap<u32, Vec<Time>> = BTreeMap::new();
     guest.moments.iter().for_each(|(cpu, at)| moments.entry(*cpu).or_default().push(shift.at(*at)));
@@ -268,7 +269,7 @@ fn fit(at: usize, host: &Traced, guest: &Traced, (name, numbered, shift): (&str,
     Fit { inside: Inside { host: at, guest: name.to_string(), threads }, shift, is_found: false, hits }
 }
 
-/// Whose guest it is, by what hosts say of the counters of their guests.
+/// The host of a guest, from the scales that hosts report for the counters of their guests.
 fn told(machines: &[&Traced], n: usize, guest: &Traced) -> Option<Fit> {
     let own = guest.counter?;
     let others = machines.iter().enumerate().filter(|(host, _)| *host != n);
@@ -302,7 +303,7 @@ fn line(guest: Counter, host: Counter, scale: Scale) -> Shift {
     Shift(vec![piece])
 }
 
-/// From a host's time to its guest's, given the way there.
+/// The shift from a host's time to its guest's, given the opposite one.
 pub fn back(shift: &Shift) -> Shift {
     let pieces = shift.0.iter().map(|piece| {
         let whole = 1i128 << POINT;
@@ -319,8 +320,8 @@ pub fn back(shift: &Shift) -> Shift {
     Shift(pieces.collect())
 }
 
-/// One way after the other: from a guest's time to its host's, and from there to that of all. Where one of them goes on
-/// by another line, so does the whole.
+/// One shift after the other: from a guest's time to its host's, and from there to that of all. Where either of them
+/// continues with another line, so does the whole.
 pub fn through(shift: &Shift, host: &Shift) -> Shift {
     let mut pieces = Vec::new();
     for (n, own) in shift.0.iter().enumerate() {
@@ -344,7 +345,7 @@ fn reaches(line: &Piece, value: Time) -> Time {
 /// Two lines, one after the other, as one that begins at `from`.
 fn after(own: &Piece, host: &Piece, from: Time) -> Piece {
     let part = (1i128 << POINT) - 1;
-    // What is added is a number of units, and a part of one.
+    // The offset is a number of units, and a fraction of one.
     let own_added = added(own, i128::from((from.saturating_sub(own.from)).0), 0);
     let on_host = i128::from(from.0) + (own_added >> POINT);
     let host_added = added(host, on_host - i128::from(host.from.0), own_added & part);
@@ -359,7 +360,7 @@ fn after(own: &Piece, host: &Piece, from: Time) -> Piece {
     }
 }
 
-/// What a line adds at some units and parts of one after it begins, in parts.
+/// The offset of a line this many units and fractions of one after its start, in fractions.
 fn added(line: &Piece, units: i128, parts: i128) -> i128 {
     let rate = i128::from(line.rate);
     (i128::from(line.offset.0) << POINT) + i128::from(line.fraction) + units * rate + ((parts * rate) >> POINT)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Nest: what the host did while it did not run a guest's CPU, as events of that CPU.
+//! Nest: the host's activity while it did not run a guest's CPU, as events of that CPU.
 //!
-//! A virtual CPU is in one of these states, by what happens to the thread that runs it:
+//! The state of a virtual CPU follows from the thread that runs it:
 //!
 //! * **in its guest**, from its entry to its exit: the CPU runs;
-//! * **left**, after an exit: the host handles that, or another thread has the thread's CPU, or none;
+//! * **left**, after an exit: the host handles the exit, or another thread has the thread's CPU, or none;
 //! * **halted**, after an exit because the guest has nothing to do: nothing is stolen;
-//! * **woken**, from the wakeup of the thread of a halted one: the guest's CPU is to wake up, and does not yet.
+//! * **woken**, from the wakeup of the thread of a halted one: the guest's CPU is to wake up, but has not yet.
 //!
-//! Each but the second last of these is told to the guest's CPU at the moment at which it begins.
+//! Each state but the second last is reported to the guest's CPU when it begins.
 //!
-//! Invariant: what is told has the time of the host's event from which it follows, and comes after it. Nothing is told
-//! of a time in which the guest's CPU is not traced.
+//! Invariant: a report has the time of the host's event from which it follows, and comes after it. Nothing is reported
+//! for a time in which the guest's CPU is not traced.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,12 +25,12 @@ use crate::event::{Event, Interval};
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
-/// All guests whose hosts are traced, too.
+/// All guests whose hosts are also traced.
 #[derive(Debug, Default)]
 pub struct Nest {
-    /// By thread of a host, the virtual CPU that it runs.
+    /// Virtual CPUs, by the host's thread that runs each.
     vcpus: BTreeMap<Pid, Vcpu>,
-    /// By CPU of a guest, that thread.
+    /// The threads that run virtual CPUs, by the guest's CPU.
     threads: BTreeMap<CpuId, Pid>,
 }
 
@@ -39,23 +39,23 @@ pub struct Nest {
 struct Vcpu {
     /// The guest's CPU.
     cpu: CpuId,
-    /// The place of the guest among the machines.
+    /// Index of the guest among the machines.
     machine: usize,
-    /// Since when and until when the guest's CPU is traced.
+    /// Start and end of the guest CPU's trace.
     traced: (Time, Time),
-    /// Until when its host is.
+    /// End of its host's trace.
     told: Time,
     state: State,
-    /// The host's CPU that its thread had last.
+    /// The host's CPU that last ran its thread.
     on: Option<CpuId>,
-    /// Why it left its guest last.
+    /// Reason of its last exit from the guest.
     exit: GuestExit,
     tally: Tally,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was seen of it yet.
+    /// No event of it was seen yet.
     Unknown,
     Inside,
     Left,
@@ -63,19 +63,20 @@ enum State {
     Woken,
 }
 
-/// Where the events of a guest lie.
+/// Placement of a guest's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// In the time in which the host ran their CPU.
+    /// Events in the time in which the host ran their CPU.
     pub inside: u64,
-    /// In other time that the host traced.
+    /// Events in other time that the host traced.
     pub outside: u64,
-    /// Before the host's trace tells what the thread of their CPU does, and after that trace.
+    /// Events before the host's trace shows what the thread of their CPU does, and after that trace.
     pub untold: u64,
 }
 
 impl Nest {
-    /// A CPU of a guest, traced for so long, which this thread of its host runs, which is traced until then.
+    /// Adds a CPU of a guest, traced for this interval, that this thread of its host runs; the host is traced until
+    /// `told`.
     pub fn add(&mut self, machine: usize, traced: Interval, thread: Pid, told: Time) {
         let (exit, tally) = (GuestExit(GuestExit::UNKNOWN), Tally::default());
         let Interval { cpu, from, to } = traced;
@@ -84,7 +85,7 @@ impl Nest {
         self.threads.insert(cpu, thread);
     }
 
-    /// Takes an event of any machine, and adds what follows from it for the CPUs of guests.
+    /// Takes an event of any machine, and adds the events that follow from it for the CPUs of guests.
     #[inline]
     pub fn event(&mut self, e: &Event, names: &mut Names, follows: &mut VecDeque<Event>) {
         if self.vcpus.is_empty() || e.ts < Time::ZERO {
@@ -122,7 +123,7 @@ impl Nest {
         }
     }
 
-    /// A CPU of a host has another thread.
+    /// A CPU of a host runs another thread.
     fn switched(&mut self, e: &Event, names: &mut Names, follows: &mut VecDeque<Event>) {
         if let Some(vcpu) = self.vcpus.get_mut(&Pid::new(e.arg)) {
             vcpu.on = Some(e.cpu);
@@ -140,7 +141,7 @@ impl Nest {
         }
     }
 
-    /// Where the events of a guest lie.
+    /// Placement of a guest's events.
     pub fn tally(&self, machine: usize) -> Tally {
         let mut all = Tally::default();
         for vcpu in self.vcpus.values().filter(|vcpu| vcpu.machine == machine) {
@@ -153,7 +154,7 @@ impl Nest {
 }
 
 impl Vcpu {
-    /// An event of the guest's CPU.
+    /// Counts an event of the guest's CPU.
     fn count(&mut self, e: &Event) {
         match self.state {
             _ if !e.what.is_event() => {}
@@ -164,7 +165,7 @@ impl Vcpu {
         }
     }
 
-    /// It enters its guest or leaves it.
+    /// The virtual CPU enters its guest or leaves it.
     fn passes(&mut self, e: &Event, names: &mut Names) -> Event {
         self.on = Some(e.cpu);
         if e.what == What::Point(Point::GuestEnter) {
@@ -199,7 +200,7 @@ impl Vcpu {
     }
 }
 
-/// What an exit is called.
+/// Name of an exit.
 fn reason(exit: GuestExit) -> String {
     exit.name().map_or_else(|| format!("{:#x}", exit.reason()), str::to_string)
 }

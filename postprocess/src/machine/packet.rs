@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a machine sent and received, by what tells one packet from another.
+//! Packets that a machine sent and received, by a key that distinguishes them.
 
 use foldhash::HashMap;
 
@@ -7,7 +7,7 @@ use crate::event::names::Names;
 use crate::event::{flow, number, Event};
 use crate::time::Time;
 
-/// When something was first sent and first received, and how often.
+/// Time at which something was first sent and first received, and the number of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     sent: Option<Time>,
@@ -16,12 +16,12 @@ pub struct Seen {
     times_received: u32,
 }
 
-/// What tells one packet from another.
+/// Distinguishes one packet from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// The hash of its first data.
+    /// Hash of its first data.
     Hash(u32),
-    /// The same of a message that programs saw.
+    /// Hash of a message that programs saw.
     Message(u32),
     /// Its flow, and TCP's sequence number of its first byte, or the hash of UDP's data.
     Flow(u32, u32),
@@ -34,15 +34,15 @@ pub struct Packets(HashMap<Key, Seen>);
 /// One packet that two machines saw, by the clock of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Passed {
-    /// When it was sent, by the sender's clock.
+    /// Time it was sent, by the sender's clock.
     pub sent: Time,
-    /// When it was received, by the receiver's.
+    /// Time it was received, by the receiver's clock.
     pub received: Time,
 }
 
 impl Packets {
-    /// Takes an event; those that are no packets are left out. So are those of flows without data: one that says no
-    /// more than what has arrived is like the one before.
+    /// Takes an event; events that are not packets are skipped. So are packets of flows without data: an
+    /// acknowledgement that adds nothing is like the one before.
     pub fn event(&mut self, e: &Event, names: &Names) {
         match e.event() {
             number::TX_PACKET => self.sent(Key::Hash(e.arg), e.ts),
@@ -62,27 +62,27 @@ impl Packets {
         }
     }
 
-    /// Takes that something was sent; of what is sent again, the first time counts.
+    /// Records that something was sent; if it is sent again, the first time counts.
     pub fn sent(&mut self, key: Key, at: Time) {
         let seen = self.0.entry(key).or_default();
         seen.sent = Some(seen.sent.map_or(at, |known| known.min(at)));
         seen.times_sent = seen.times_sent.saturating_add(1);
     }
 
-    /// The same of what was received.
+    /// Records that something was received; the first time counts.
     pub fn received(&mut self, key: Key, at: Time) {
         let seen = self.0.entry(key).or_default();
         seen.received = Some(seen.received.map_or(at, |known| known.min(at)));
         seen.times_received = seen.times_received.saturating_add(1);
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What went from here to another machine, ordered by when it was sent. What either has more than once is of
-    /// several packets, or was sent again, and of none is known which it was.
+    /// Packets that went from here to another machine, in the order they were sent. A key that either machine has more
+    /// than once belongs to several packets, or to one that was sent again, and it is unknown which was which.
     pub fn passed(&self, to: &Packets) -> Vec<Passed> {
         let once = |(key, seen): (&Key, &Seen)| {
             let there = to.0.get(key)?;

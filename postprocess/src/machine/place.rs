@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Place: the clocks of all machines on that of the first, one after the other.
+//! Place: puts the clocks of all machines on that of the first, one after the other.
 //!
-//! A machine is placed by the packets between it and those that are placed already, so a machine need not have spoken
-//! with the first one: the error of those between adds to its own. One whose packets went one way only is placed as
-//! early or as late as they allow, and nothing bounds its error; one without packets, by its clock of the day.
+//! A machine is placed by the packets between it and those already placed, so it need not have spoken with the first
+//! one: the error of the machines between adds to its own. A machine whose packets went one way only is placed as early
+//! or as late as they allow, and nothing bounds its error; a machine without packets is placed by its clock of the day.
 //!
-//! A guest and its host are placed at once, as a [group](super::group): the packets of each are those of both.
+//! A guest and its host are placed together, as a [group](super::group): the packets of each are those of both.
 
 use std::fmt;
 
@@ -16,30 +16,30 @@ use super::packet::{Packets, Passed};
 use super::shift::{Shift, POINT};
 use crate::time::Time;
 
-/// How often all machines are placed anew by all others, while packets still arrive before they are sent.
+/// Number of times that all machines are placed again by all others, while packets still arrive before they are sent.
 const ROUNDS: usize = 3;
-/// A guest's time that follows from its host's is off by no more than this.
+/// Maximum error of a guest's time that follows from its host's.
 const ROUNDED: Time = Time(4);
 
-/// What is known of one machine.
+/// Facts about one machine.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// What it is called.
+    /// Name of the machine.
     pub name: String,
     /// The minute that its times count from, in Unix seconds, by its own clock.
     pub base: i64,
-    /// From when to when it was traced.
+    /// Start and end of its trace.
     pub traced: (Time, Time),
-    /// What it sent and received.
+    /// Packets that it sent and received.
     pub packets: Packets,
-    /// What it has of guests.
+    /// Its traces of guests.
     pub guests: Traced,
 }
 
-/// By what a machine was placed.
+/// Evidence that a machine was placed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// It is the first: its clock is that of all.
+    /// None: the machine is the first, and its clock is the clock of all.
     First,
     /// Packets there and back.
     Packets,
@@ -49,26 +49,26 @@ pub enum By {
     Clock,
     /// Its counter, which its host sets.
     Host,
-    /// When its CPUs had nothing to do, which its host saw.
+    /// The times when its CPUs had nothing to do, which its host saw.
     Halts,
 }
 
 /// A machine that is placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// From its time to the first one's, each counted from its own minute.
+    /// Offset from its time to the first one's, each counted from its own minute.
     pub shift: Shift,
-    /// By what.
+    /// The evidence.
     pub by: By,
-    /// Packets that arrived at it from others, and at others from it.
+    /// Number of packets that arrived at it from others, and at others from it.
     pub packets: (usize, usize),
-    /// Those that contradict all others, and were left out.
+    /// Number of packets that contradict all others, and were skipped.
     pub mistaken: u64,
-    /// Packets to it that arrive before they are sent.
+    /// Number of packets to it that arrive before they are sent.
     pub early: u64,
-    /// Whose guest it is, if that one is among the machines.
+    /// Its host, if that is among the machines.
     pub inside: Option<Inside>,
-    /// Whether it may be one, and nothing shows it.
+    /// True if it may be a guest, but nothing shows it.
     pub may_be_inside: bool,
 }
 
@@ -84,7 +84,7 @@ impl Pairs {
         Pairs((0..known.len()).map(row).collect())
     }
 
-    /// The same of groups, by the clocks of their anchors: sent as early and received as late as may be.
+    /// The same for groups, by the clocks of their anchors: sent as early and received as late as possible.
     fn grouped(&self, groups: &[Group]) -> Pairs {
         let within = |way: &Shift| way.within().unwrap_or_default();
         let between = |from: &Group, to: &Group| {
@@ -114,7 +114,7 @@ impl Pairs {
         there.min(back)
     }
 
-    /// What the packets between a machine and another, which is placed, say of its clock.
+    /// Bounds on a machine's clock from the packets between it and another, which is placed.
     fn said(&self, machine: usize, other: usize, shift: &Shift) -> impl Iterator<Item = Said> + '_ {
         let placed = shift.clone();
         let arrived = self.0[other][machine].iter().map(move |p| Said {
@@ -157,7 +157,7 @@ pub fn place(known: &[Known]) -> Vec<Placed> {
     placed.into_iter().flatten().zip(early).map(|(placed, early)| Placed { early, ..placed }).collect()
 }
 
-/// Machines that were traced while none of the others was, as far as their clocks tell.
+/// Machines that were traced while none of the others was, by their clocks.
 pub fn apart(known: &[Known], placed: &[Placed]) -> Vec<usize> {
     let when = |one: (&Known, &Placed)| (one.1.shift.at(one.0.traced.0), one.1.shift.at(one.0.traced.1));
     let times: Vec<_> = known.iter().zip(placed).map(when).collect();
@@ -166,7 +166,7 @@ pub fn apart(known: &[Known], placed: &[Placed]) -> Vec<usize> {
     (0..times.len()).filter(is_apart).collect()
 }
 
-/// What is known of a group, as if it were its anchor.
+/// The facts about a group, as if it were its anchor.
 fn of_group(known: &[Known], group: &Group) -> Known {
     let times = group.members.iter().map(|(n, way)| (way.at(known[*n].traced.0), way.at(known[*n].traced.1)));
     let traced = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or_default();
@@ -199,7 +199,8 @@ fn place_groups(known: &[Known], pairs: &Pairs) -> Vec<Placed> {
     placed.into_iter().flatten().collect()
 }
 
-/// What was proven of a machine's error when it was first placed stays true at most doubled: both lines are in the band.
+/// The bound that was proven for a machine's error when it was first placed remains true if doubled: both lines are in
+/// the band.
 fn bound(placed: &mut Option<Placed>, within: Option<Time>) {
     for piece in placed.iter_mut().flat_map(|p| &mut p.shift.0) {
         piece.within = within.map(|within| within * 2);
@@ -210,7 +211,7 @@ fn unplaced(shift: Shift) -> Placed {
     Placed { shift, by: By::Clock, packets: (0, 0), mistaken: 0, early: 0, inside: None, may_be_inside: false }
 }
 
-/// The machine to place next: the one of which most is known.
+/// The machine to place next: the one about which most is known.
 fn next(pairs: &Pairs, placed: &[Option<Placed>]) -> Option<usize> {
     let those = |is_placed: bool| (0..placed.len()).filter(move |&m| placed[m].is_some() == is_placed);
     let known = |&machine: &usize| {
@@ -230,7 +231,7 @@ fn placed_by_others(known: &[Known], pairs: &Pairs, placed: &[Option<Placed>], m
             Some((n, other.as_ref()?)).filter(|_| is_enough)
         })
     };
-    // Those with packets one way only narrow the band, too.
+    // Machines with packets one way only also narrow the band.
     let mut said: Vec<Said> = others(0).flat_map(|(n, other)| pairs.said(machine, n, &other.shift)).collect();
     said.sort_by_key(|s| s.at);
     let Found { pieces, mistaken } = band::find(&said, known[machine].traced);
@@ -247,7 +248,7 @@ fn placed_by_others(known: &[Known], pairs: &Pairs, placed: &[Option<Placed>], m
             shift.0.iter_mut().for_each(|p| p.within = p.within.and_then(|w| Some(w + add?)));
             shift.within()
         }
-        // The lines that are left by one neighbour have no more than its width between them.
+        // The lines that one neighbour leaves are no more than its width apart.
         _ => {
             let through = |(n, other): (usize, &Placed)| {
                 let mut said: Vec<Said> = pairs.said(machine, n, &other.shift).collect();
@@ -277,8 +278,8 @@ fn count_early(pairs: &Pairs, placed: &[Option<Placed>], machine: usize) -> u64 
 }
 
 impl Placed {
-    /// `b = a + 1.234567 s + 12.3 ppm, within 0.8 us`: what the clock of this machine showed when that of the first
-    /// showed something, at the start of this machine's trace.
+    /// `b = a + 1.234567 s + 12.3 ppm, within 0.8 us`: this machine's clock relative to the first one's, at the start
+    /// of this machine's trace.
     pub fn text(&self, known: &Known, first: &Known) -> String {
         if self.by == By::First {
             return format!("{}: the clock of all", known.name);
@@ -288,7 +289,7 @@ impl Placed {
             - i128::from(self.shift.at(start).0);
         let seconds = ahead as f64 / Time::SECOND.0 as f64;
         let rate = self.shift.0.first().map_or(0, |piece| piece.rate);
-        // It is fast by as much as has to be taken away.
+        // The clock is fast by the amount that has to be taken away.
         let ppm = -(rate as f64) / (1u64 << POINT) as f64 * 1e6;
         let sign = |number: f64| if number < 0.0 { '-' } else { '+' };
         let line = format!(

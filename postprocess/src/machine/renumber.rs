@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Renumber: CPUs and threads of a machine, as they are called among those of all.
+//! Renumber: gives CPUs and threads of a machine their numbers among those of all machines.
 //!
-//! CPUs follow those of the machine before. A thread's number has the machine's above its own, which is below 2^22, the
-//! most that Linux gives. Idle is 0 on every machine: it is its CPU's. The number of a control group has the machine's
-//! above its own 20 bits.
+//! CPUs follow those of the machine before. A thread's number has the machine's number above its own, which is below
+//! 2^22, the maximum on Linux. Idle is 0 on every machine: it belongs to its CPU. The number of a control group has the
+//! machine's number above its own 20 bits.
 
 use super::shift::Shift;
 use crate::event::fact::Fact;
@@ -13,27 +13,26 @@ use crate::event::{number, Event, Interval};
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
-/// Bits of the number of a control group on its machine: those that [`Throttle`](kutrace_format::abi::event::Throttle)
-/// has.
+/// Bits of the number of a control group on its machine: those of [`Throttle`](kutrace_format::abi::event::Throttle).
 const GROUP_BITS: u32 = 20;
-/// Bits of the id of a control group, of those that are used up in years.
+/// Bits of the id of a control group that are used up only in years.
 const CGROUP_BITS: u32 = 26;
 
-/// How one machine's events become those of all.
+/// Conversion of one machine's events to those of all.
 #[derive(Clone, Debug)]
 pub struct Renumber {
-    /// Its place among the machines.
+    /// Index among the machines.
     pub machine: u32,
-    /// The first of its CPUs.
+    /// Number of its first CPU.
     pub first_cpu: u32,
-    /// How many it has.
+    /// Number of its CPUs.
     pub cpus: u32,
-    /// From its time to that of all.
+    /// Offset from its time to that of all.
     pub shift: Shift,
 }
 
 impl Renumber {
-    /// A moment; before the minute is what has no time.
+    /// A moment; a time before the minute stands for no time, and stays.
     #[inline]
     pub fn time(&self, at: Time) -> Time {
         if at < Time::ZERO {
@@ -43,7 +42,7 @@ impl Renumber {
         }
     }
 
-    /// A CPU; one that the trace does not have is that of no machine.
+    /// A CPU; one that the trace does not have belongs to no machine.
     pub fn cpu(&self, cpu: u32) -> CpuId {
         CpuId::new(if cpu < self.cpus { self.first_cpu + cpu } else { u32::MAX })
     }
@@ -68,7 +67,7 @@ impl Renumber {
         Interval { cpu: self.cpu(i.cpu.number()), from: self.time(i.from), to: self.time(i.to) }
     }
 
-    /// An event; `None` for a fact that is the first machine's to say.
+    /// An event; `None` for a fact that only the first machine gives.
     pub fn event(&self, e: Event) -> Option<Event> {
         let ts = self.time(e.ts);
         let dur = match e.dur {
@@ -89,7 +88,7 @@ impl Renumber {
         })
     }
 
-    /// A fact; `None` if it is the first machine's to say.
+    /// A fact; `None` if only the first machine gives it.
     fn fact(&self, fact: Fact, e: Event) -> Option<Event> {
         let pid = |number: u32| self.pid(Pid::new(number)).number();
         let (what, arg) = match fact {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From the time of a machine to that of the first: a straight line, or several, one after the other.
+//! Shift from the time of a machine to that of the first: a straight line, or several, one after the other.
 //!
 //! Invariant: later times never become earlier ones, and no time overflows.
 
@@ -11,10 +11,10 @@ use crate::time::Time;
 
 /// Fractional bits of [`Piece::rate`] and [`Piece::fraction`].
 pub const POINT: u32 = 56;
-/// Times beyond these are held there.
+/// Times beyond this limit are held there.
 const FAR: i128 = 1 << 61;
 
-/// The way from one clock to another: pieces, ordered by [`Piece::from`].
+/// The shift from one clock to another: pieces, ordered by [`Piece::from`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Shift(pub Vec<Piece>);
@@ -22,15 +22,16 @@ pub struct Shift(pub Vec<Piece>);
 /// One line: `to = from + offset + ((t - from) * (1 + rate) ...`, see [`Piece::at`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
-    /// From this time of the machine on, up to the next piece; the first holds before it, too.
+    /// Start of the piece in the machine's time; it holds up to the next piece, and the first one also before its
+    /// start.
     pub from: Time,
-    /// What is added at that time.
+    /// Offset at that time.
     pub offset: Time,
-    /// What is added to that, in parts of 2^56 of a unit.
+    /// Addition to the offset, in parts of 2^56 of a unit.
     pub fraction: i64,
-    /// What is added for each unit after `from`, in parts of 2^56.
+    /// Addition for each unit after `from`, in parts of 2^56.
     pub rate: i64,
-    /// How far this may be from the truth while the piece holds, if anything bounds that.
+    /// Maximum error while the piece holds, if anything bounds it.
     pub within: Option<Time>,
 }
 
@@ -44,7 +45,7 @@ impl Piece {
 }
 
 impl Shift {
-    /// The way to the same time, later by `offset`.
+    /// A constant shift by `offset`.
     pub fn by(offset: Time, within: Option<Time>) -> Shift {
         Shift(vec![Piece { offset, within, ..Piece::default() }])
     }
@@ -70,13 +71,13 @@ impl Shift {
         self
     }
 
-    /// How far a time may be from the truth, if anything bounds that: the worst of all pieces.
+    /// Maximum error of a time, if anything bounds it: the worst of all pieces.
     pub fn within(&self) -> Option<Time> {
         self.0.iter().map(|piece| piece.within).try_fold(Time::ZERO, |worst, within| Some(worst.max(within?)))
     }
 }
 
-/// The first of some times from which on something holds; their end, if it holds at none.
+/// The first time in a range from which on a condition holds; the end of the range if it never does.
 pub fn first_time(times: Range<i64>, holds: impl Fn(Time) -> bool) -> Time {
     let Range { start: mut low, end: mut high } = times;
     while low < high {

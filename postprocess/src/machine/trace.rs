@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The traces of several machines, read as one: ordered by time, of equal times the earlier machine's event first.
+//! The traces of several machines, read as one: in time order, and for equal times the earlier machine's event first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,7 +22,7 @@ use crate::raw::trace::{Decode, Head, Trace};
 use crate::readable::count;
 use crate::time::Time;
 
-/// The format of the whole, whatever the formats of its parts.
+/// Format of the whole, whatever the formats of its parts.
 const FORMAT: u32 = 5;
 
 /// All machines of a file.
@@ -41,7 +41,7 @@ struct One<'a> {
     renumber: Renumber,
 }
 
-/// What is to be known of a machine to place it, from its trace; called after its host, or else `name`.
+/// The facts about a machine that are needed to place it, from its trace; named after its host, or else `name`.
 pub fn known(trace: &dyn Trace, name: &str) -> Known {
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
@@ -61,10 +61,10 @@ pub fn known(trace: &dyn Trace, name: &str) -> Known {
 }
 
 impl<'a> Machines<'a> {
-    /// Those of a file, each with its trace, which was opened.
+    /// The machines of a file, each with its opened trace.
     pub fn new(parts: Vec<(Machine, Box<dyn Trace + 'a>)>, damage: Vec<Damage>) -> Machines<'a> {
         let first = parts.first().map_or(0, |(_, trace)| trace.head().base);
-        // All times have to be after the minute that they count from.
+        // All times must be after the minute that they count from.
         let start = |(machine, trace): &(Machine, Box<dyn Trace + 'a>)| {
             let begin = trace.decoder(&mut Names::default()).meta().intervals.iter().map(|i| i.from).min();
             machine.shift.at(begin.unwrap_or_default())
@@ -83,7 +83,7 @@ impl<'a> Machines<'a> {
         Machines { machines: machines.collect(), damage, base: first.saturating_add(earliest.saturating_mul(60)) }
     }
 
-    /// Whose guest a machine is, in numbers of all.
+    /// The host of a machine, in the numbers of all machines.
     fn inside(&self, one: &One) -> Option<event::Inside> {
         let inside = one.inside.as_ref()?;
         let host = self.machines.get(inside.host)?;
@@ -92,7 +92,7 @@ impl<'a> Machines<'a> {
         Some(event::Inside { host: inside.host as u32, threads: threads.collect() })
     }
 
-    /// All of them being decoded; names are kept in `names`.
+    /// A decoder of all machines; names are kept in `names`.
     pub fn decoding<'t>(&'t self, names: &mut Names) -> Decoding<'t> {
         let parts = self.machines.iter().map(|one| {
             let mut decoder = one.trace.decoder(names);
@@ -160,7 +160,7 @@ impl Trace for Machines<'_> {
         Box::new(self.decoding(names))
     }
 
-    /// The trace of the CPU's machine alone; times of another machine's clock are found by trying.
+    /// The part of the CPU's machine alone; times on another machine's clock are found by search.
     fn part<'t>(&'t self, cpu: CpuId, (from, to): (Time, Time)) -> Box<dyn Trace + 't> {
         let has =
             |one: &&One| (one.renumber.first_cpu..one.renumber.first_cpu + one.renumber.cpus).contains(&cpu.number());
@@ -195,12 +195,12 @@ impl Trace for Machines<'_> {
     }
 }
 
-/// The first time of a machine that is not before one of all.
+/// The first time of a machine that is not before this time of all machines.
 fn back(renumber: &Renumber, at: Time) -> Time {
     first_time(0..1 << 60, |own| renumber.time(own) >= at)
 }
 
-/// What a machine's source cannot tell.
+/// Capabilities that a machine's source lacks.
 fn unseen(one: &One) -> Unseen {
     let head = one.trace.head();
     head.unseen.and(Unseen::of_format(head.format))
@@ -210,12 +210,12 @@ fn said(one: &One, sentence: &str) -> String {
     format!("{}: {sentence}", one.name)
 }
 
-/// All machines being decoded.
+/// Decoder of all machines.
 pub struct Decoding<'t> {
     all: Meta,
     parts: Vec<Part<'t>>,
     nest: Nest,
-    /// What follows for guests from the last event of a host.
+    /// Events of guests that follow from the last event of a host.
     follows: VecDeque<Event>,
 }
 
@@ -225,7 +225,7 @@ struct Part<'t> {
     next: Option<Event>,
 }
 
-/// The next event of a machine, as one of all.
+/// The next event of a machine, renumbered for all machines.
 fn following(decoder: &mut dyn Decode, renumber: &Renumber, names: &mut Names) -> Option<Event> {
     loop {
         let event = decoder.next(names)?;
@@ -249,7 +249,7 @@ impl Decoding<'_> {
         Some(event)
     }
 
-    /// Of every guest, whose host is among the machines, where its events lie, up to now.
+    /// Placement of the events so far, for every guest whose host is among the machines.
     pub fn nested(&self) -> Vec<(&str, String)> {
         let machines = self.parts.iter().map(|part| part.one).enumerate();
         let guests = machines.filter_map(|(n, one)| Some((n, one, self.parts.get(one.inside.as_ref()?.host)?.one)));

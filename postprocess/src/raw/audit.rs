@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Audit: whether the trace has what the kernel itself counted meanwhile.
+//! Audit: compares the trace with the kernel's own counts for the same time.
 //!
-//! The kernel's files were read after the start and before the end, each between two times. What happened between the
-//! end of the first reading and the start of the last was counted; what was counted happened between the start of the
-//! first and the end of the last. So the kernel's count lies between two numbers of the trace, which differ by what
-//! happened during the readings. Beyond that, a CPU that was inside a hooked place at an edge may have counted already
-//! and recorded later, or the other way round.
+//! The kernel's files were read after the start and before the end, each between two times. Everything that happened
+//! between the end of the first reading and the start of the last was counted; everything counted happened between the
+//! start of the first and the end of the last. The kernel's count is therefore between two numbers of the trace, which
+//! differ by the events during the readings. In addition, a CPU that was inside a hooked place at an edge may have
+//! counted already and recorded later, or the other way round.
 //!
-//! Invariants: no content of the files fails, what they do not say is not compared. Where the trace says itself that
-//! events of a CPU are missing, that CPU is left out. What the source cannot see is not compared.
+//! Invariants: no content of the files makes it fail; counts that they lack are not compared. A CPU is skipped if the
+//! trace itself reports that its events are missing. Events that the source cannot see are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -28,8 +28,8 @@ use crate::event::{Event, Interval};
 use crate::id::CpuId;
 use crate::time::Time;
 
-/// The machine's own interrupts: the line of /proc/interrupts, what to call them, the numbers of their events, and what
-/// a source must see to be asked.
+/// The machine's own interrupts: the line of /proc/interrupts, a name for them, the numbers of their events, and the
+/// capability that a source needs to be compared.
 const SYSTEM: [(&str, &str, &[u32], Capability); 7] = [
     ("NMI", "NMIs", &[TRAP + trap::NMI], Capability::Nmis),
     ("LOC", "timer interrupts", &[IRQ + vector::LOCAL_TIMER], Capability::Interrupts),
@@ -46,22 +46,22 @@ const SYSTEM: [(&str, &str, &[u32], Capability); 7] = [
 ];
 /// The vectors of devices.
 const DEVICES: RangeInclusive<u32> = IRQ + *vector::DEVICES.start()..=IRQ + *vector::DEVICES.end();
-/// The chips that give each interrupt a vector: the kernel counts interrupts of others twice.
+/// The chips that give each interrupt a vector: the kernel counts other chips' interrupts twice.
 const CHIPS: [&str; 4] = ["IO-APIC", "PCI-MSI", "IR-", "HPET_MSI"];
 const PAGE_FAULT: u32 = TRAP + trap::PAGE_FAULT;
-/// Events that a CPU may have under way at the two edges.
+/// Number of events that a CPU may have in progress at the two edges.
 const IN_FLIGHT: u64 = 2;
-/// By how much times of events may differ from the TSC's, which have more bits.
+/// Maximum difference between times of events and those of the TSC, which have more bits.
 const ROUNDING: Time = Time(2);
 
-/// How far the kernel's count and the trace's must agree.
+/// Agreement required between the kernel's count and the trace's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// Both ways.
+    /// The counts are the same.
     Same,
-    /// The kernel counts no more than there are.
+    /// The kernel does not count more than the trace has.
     NoMore,
-    /// The kernel counts something else, too: for information.
+    /// The kernel also counts something else: for information.
     Told,
 }
 
@@ -70,12 +70,12 @@ enum Rule {
 struct Class {
     name: String,
     rule: Rule,
-    /// Where it was counted: on a CPU, or without one on all together.
+    /// By CPU, or without one for all together.
     cells: BTreeMap<Option<u32>, Cell>,
     window: Window,
 }
 
-/// What was counted in one place.
+/// Counts in one place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     kernel: u64,
@@ -86,22 +86,22 @@ struct Cell {
 /// The time between two readings of a file.
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    /// What happened after this and before that was counted.
+    /// Everything that happened in this time was counted.
     inner: (Time, Time),
-    /// What was counted happened after this and before that.
+    /// Everything counted happened in this time.
     outer: (Time, Time),
 }
 
-/// Compares while events go by.
+/// Compares while events pass.
 #[derive(Debug, Default)]
 pub struct Audit {
     classes: Vec<Class>,
-    /// The class of an event, plus one, by number; of softirqs the first.
+    /// The class of an event, plus one, by number; for softirqs the first.
     by_event: Vec<u8>,
-    /// The last pid given before the first reading, while threads that are born are counted.
+    /// The last pid allocated before the first reading, while new threads are counted.
     last_pid: Option<u32>,
     born: HashSet<u32>,
-    /// CPUs whose events are missing since a time, and those of which they are missing between readings.
+    /// CPUs whose events are missing since a time, and those with events missing between readings.
     lost: BTreeMap<CpuId, Time>,
     holes: BTreeSet<CpuId>,
     /// Over all files.
@@ -109,12 +109,12 @@ pub struct Audit {
     notes: Vec<String>,
 }
 
-/// What an audit comes to.
+/// Result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// What the kernel counted and what the trace has, a sentence for each kind.
+    /// The kernel's count and the trace's, a sentence for each kind.
     pub compared: Vec<String>,
-    /// Where the two contradict each other.
+    /// Contradictions between the two.
     pub wrong: Vec<String>,
 }
 
@@ -142,7 +142,7 @@ impl Audit {
             let pids = pair(CounterFile::Loadavg).and_then(|(first, last)| Some((last_pid(first)?, last_pid(last)?)));
             let births = line_number(last.text, "processes").zip(line_number(first.text, "processes"));
             let births = births.map_or(u64::MAX, |(last, first)| last.wrapping_sub(first));
-            // Pids are given in ascending order; once all were given, they begin anew.
+            // Pids are allocated in ascending order; once all were used, they start from the beginning.
             let ascending = |&(first, last): &(u32, u32)| births <= u64::from(last.saturating_sub(first)) + IN_FLIGHT;
             audit.last_pid = pids.filter(ascending).map(|(first, _)| first);
             if audit.last_pid.is_some() && !unseen.has(Capability::Wakeups) && !unseen.has(Capability::Births) {
@@ -237,7 +237,7 @@ impl Audit {
         let place = match event.what {
             What::Call(Work::Softirq) if event.arg as usize >= softirq::NAMES.len() => return,
             What::Call(Work::Softirq) if place != 0 => place + event.arg as usize,
-            // A statement of who runs is not a switch.
+            // A record of the running thread is not a switch.
             What::Switch if event.dur != Time::ZERO => return,
             What::Point(Point::Runnable) if place != 0 && !self.is_born(event.arg) => return,
             _ => place,
@@ -253,7 +253,7 @@ impl Audit {
         cell.max += u64::from(within(class.window.outer));
     }
 
-    /// Whether this is the first wakeup of a thread younger than the trace.
+    /// True if this is the first wakeup of a thread younger than the trace.
     fn is_born(&mut self, pid: u32) -> bool {
         self.last_pid.is_some_and(|last| pid > last) && self.born.insert(pid)
     }
@@ -264,7 +264,8 @@ impl Audit {
         }
     }
 
-    /// What it comes to, for CPUs that were traced so long; of others nothing was recorded, and perhaps `overwritten`.
+    /// The findings, for CPUs that were traced for these intervals; other CPUs recorded nothing, or their blocks may be
+    /// `overwritten`.
     pub fn finish(&self, intervals: &[Interval], overwritten: bool) -> Findings {
         if self.classes.is_empty() {
             return Findings { compared: self.notes.clone(), wrong: Vec::new() };
@@ -343,7 +344,7 @@ impl Window {
     }
 }
 
-/// The last pid that was given.
+/// The last allocated pid.
 fn last_pid(loadavg: &Reading) -> Option<u32> {
     std::str::from_utf8(loadavg.text).ok()?.split_whitespace().next_back()?.parse().ok()
 }

@@ -12,29 +12,29 @@ use crate::id::CpuId;
 /// A block that passed its checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
-    /// Its place among the blocks of the file.
+    /// Index among the blocks of the file.
     pub index: usize,
-    /// Where it begins in the file.
+    /// Byte offset in the file.
     pub offset: usize,
-    /// Its CPU.
+    /// CPU that recorded it.
     pub cpu: CpuId,
-    /// Its number among its CPU's blocks.
+    /// Sequence number among its CPU's blocks.
     pub sequence: u64,
     /// Counter at its start.
     pub begin: u64,
     /// Counter at its end; 0 if it was never closed.
     pub end: u64,
-    /// Events its CPU lost since the start.
+    /// Number of events its CPU has lost since the start.
     pub lost: u64,
-    /// Whether some of them right after this block.
+    /// True if some of them were lost right after this block.
     pub lost_after: bool,
-    /// Whether the counter may have stepped back before this block.
+    /// True if the counter may have stepped back before this block.
     pub back: bool,
-    /// Whether the CPU went offline at its end.
+    /// True if the CPU went offline at its end.
     pub offline: bool,
     /// Thread running at its start.
     pub pid: u32,
-    /// Its process.
+    /// First thread of its process.
     pub tgid: u32,
     /// State of that thread.
     pub state: TaskState,
@@ -42,33 +42,33 @@ pub struct Block<'a> {
     pub comm: &'a [u8],
     /// The entries, four bytes each.
     pub entries: &'a [u8],
-    /// A counter byte for each word of `entries`; none where nothing was counted.
+    /// A counter byte for each word of `entries`; empty if nothing was counted.
     pub counters: &'a [u8],
 }
 
-/// A block that did not pass, with as much as its header seems to say.
+/// A block that failed its checks, with the fields of its header that seem right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// What is wrong.
+    /// The failed check.
     pub fact: &'static str,
-    /// CPU that now misses time, if the header can be believed.
+    /// CPU that now misses time, if the header is plausible.
     pub cpu: Option<CpuId>,
-    /// Counters at begin and end, if the header can be believed.
+    /// Counters at begin and end, if the header is plausible.
     pub span: Option<(u64, u64)>,
 }
 
-/// What every block of a file has in common.
+/// Properties common to every block of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     /// Identity of the trace; `None` if the file header is damaged.
     pub uuid: Option<[u8; 16]>,
-    /// CPUs are below this.
+    /// Upper limit of CPU numbers, exclusive.
     pub cpus: u32,
-    /// What was counted.
+    /// Counters that were recorded.
     pub counting: Counting,
 }
 
-/// Checks the block of these bytes.
+/// Checks the block in these bytes.
 ///
 /// # Errors
 /// The first check that failed; the block must not be used then.

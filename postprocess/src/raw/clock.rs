@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Counter values to units of 10 ns: one straight line from the start of the trace to its stop.
 //!
-//! Invariant: later counters never give earlier times, no counter overflows, and no time is before the minute: names
-//! known from the start stand there.
+//! Invariant: later counters never give earlier times, no counter overflows, and no time is before the minute, where
+//! the names known from the start are.
 
 use crate::time::Time;
 use kutrace_format::abi::command::MAX_SHIFT;
@@ -20,7 +20,7 @@ const FAR: i128 = 1 << 62;
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     shift: u32,
-    /// TSC at the start; of the original's traces, the counter at the minute, which may be before 0.
+    /// TSC at the start; in the original's traces, the counter at the minute, which may be before 0.
     origin: i128,
     /// Nanoseconds from the minute to the start.
     offset_ns: u64,
@@ -33,8 +33,8 @@ pub struct Clock {
 impl Clock {
     /// The clock of a trace, and a sentence for each thing about it that had to be guessed.
     ///
-    /// The rate is that between start and stop on the monotonic clock; if they are too near, if there is no stop, or if
-    /// it contradicts the kernel's own calibration by more than 1 %, the calibration.
+    /// The rate is that between start and stop on the monotonic clock. If they are too near, if there is no stop, or if
+    /// this rate contradicts the kernel's own calibration by more than 1 %, the calibration is used.
     pub fn new(header: &Header) -> (Clock, Vec<&'static str>) {
         let mut notes = Vec::new();
         let shift = if header.shift > MAX_SHIFT {
@@ -67,14 +67,14 @@ impl Clock {
         (Clock { shift, origin: header.start.tsc.into(), offset_ns: start % MINUTE_NS, slope, base }, notes)
     }
 
-    /// What CLOCK_MONOTONIC showed at the minute, ns.
+    /// Value of CLOCK_MONOTONIC at the minute, ns.
     pub fn monotonic(header: &Header) -> Option<i64> {
         let since_minute = (header.start.realtime_ns % MINUTE_NS) as i64;
         i64::try_from(header.start.monotonic_ns).ok()?.checked_sub(since_minute)
     }
 
-    /// The clock of a trace of the original's, whose start and stop are each a counter and a time in us since 1970;
-    /// `None` if the rate is none of a counter. The minute is at a whole count, rounded up, as the original has it.
+    /// The clock of one of the original's traces, whose start and stop are each a counter and a time in us since 1970;
+    /// `None` if the rate is impossible for a counter. The minute is at a whole count, rounded up, like the original's.
     pub fn of_original((from, from_us): (u64, u64), (to, to_us): (u64, u64)) -> Option<Clock> {
         let counts = to.checked_sub(from).filter(|&counts| counts > 0 && counts >> 56 == 0)?;
         let us = to_us.checked_sub(from_us).filter(|&us| us > 0 && us >> 40 == 0)?;
@@ -87,18 +87,18 @@ impl Clock {
         Some(Clock { shift: 0, origin: i128::from(from) - since_minute, offset_ns: 0, slope, base: base as i64 })
     }
 
-    /// The clock of such a trace from its start alone: 50 counts a us.
+    /// The clock of one of these traces from its start alone: 50 counts a us.
     pub fn assumed((from, from_us): (u64, u64)) -> Clock {
         let (slope, base) = (20 << POINT, from_us / 60_000_000 * 60);
         Clock { shift: 0, origin: from.into(), offset_ns: from_us % 60_000_000 * 1000, slope, base: base as i64 }
     }
 
-    /// The counter is the TSC without this many low bits.
+    /// Number of low bits of the TSC that the counter lacks.
     pub fn shift(&self) -> u32 {
         self.shift
     }
 
-    /// The last TSC of all these counter values, or `stop` if that is later.
+    /// The last TSC that has one of these counter values, or `stop` if that is later.
     pub fn last_tsc(&self, counters: impl Iterator<Item = u64>, stop: u64) -> u64 {
         counters.map(|counter| (counter << self.shift) | ((1 << self.shift) - 1)).fold(stop, u64::max)
     }
@@ -123,7 +123,7 @@ impl Clock {
         Time(ns.clamp(0, FAR) as i64 / 10)
     }
 
-    /// The same in picoseconds, before the minute, too.
+    /// The same in picoseconds, also for times before the minute.
     pub fn picoseconds(&self, tsc: i128) -> i128 {
         let from_origin = (tsc - self.origin).clamp(-(1 << 55), 1 << 55);
         ((from_origin * self.slope * 1000) >> POINT) + i128::from(self.offset_ns) * 1000
@@ -136,7 +136,7 @@ impl Clock {
     }
 }
 
-/// Whether start and stop are far enough apart, 1 ms, to measure the clock by.
+/// True if start and stop are far enough apart, 1 ms, to measure the clock by.
 fn is_long(header: &Header) -> bool {
     header.stop.monotonic_ns.saturating_sub(header.start.monotonic_ns) >= 1_000_000
 }

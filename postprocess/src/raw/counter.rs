@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Counter bytes: which a trace has, and the original's four-bit code of each.
+//! Counter bytes: the kinds that a trace has, and the original's four-bit code of each.
 
 use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, HEADER_WORDS};
 use kutrace_format::abi::counter::{ipc, llc};
 use kutrace_format::file::{FLAG_IPC, FLAG_LLC};
 use kutrace_format::flag;
 
-/// What was counted while a trace was recorded.
+/// Counters that were recorded with a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
     /// Nothing: blocks carry no counter bytes.
@@ -23,7 +23,7 @@ pub enum Counting {
 const COARSE_LLC: [u8; 16] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3];
 
 impl Counting {
-    /// What the flags of a file header say.
+    /// The counters in the flags of a file header.
     pub fn of(flags: u32) -> Counting {
         match (flags & FLAG_IPC != 0, flags & FLAG_LLC != 0) {
             (false, false) => Counting::Nothing,
@@ -43,7 +43,7 @@ impl Counting {
         }
     }
 
-    /// Bytes that entries can take in a block.
+    /// Bytes of a block that entries can take.
     pub fn room(self) -> usize {
         match self {
             Counting::Nothing => BYTES - HEADER_WORDS * 4,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is wrong with a raw file, and where: facts for people, none of which stops the reader.
+//! Damage of a raw file, and its place: facts for people, none of which stops the reader.
 
 use std::fmt;
 
-/// One thing found damaged, and its place.
+/// One damaged thing, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The block's place among the blocks of the file, from 0; `None` outside the blocks.
+    /// Index of the block in the file, from 0; `None` outside the blocks.
     pub block: Option<usize>,
     /// Byte offset in the file.
     pub offset: usize,
-    /// What is wrong there, and what became of it.
+    /// The damage, and its consequence.
     pub fact: String,
 }
 
@@ -35,20 +35,20 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Why a file cannot be read at all.
+/// Reason why a file cannot be read at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotATrace {
-    /// No magic number known.
+    /// No known magic number.
     Unknown,
-    /// The magic number is right, the file ends before its header does.
+    /// The magic number is right, but the file ends before its header does.
     Cut,
-    /// The size of the header is another than this version's.
+    /// The size of the header is not this version's.
     HeaderSize,
     /// A raw trace of the original KUtrace, where one of format 5 is needed.
     Original,
     /// The traces of several machines, where that of one is needed.
     Machines,
-    /// The traces of several machines, and which they are is damaged.
+    /// The traces of several machines, with a damaged list of the machines.
     NoMachines,
 }
 

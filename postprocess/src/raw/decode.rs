@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Entries to events: numbers of the raw format to the original's, small returns to the calls they belong to.
 //!
-//! A [`event::SMALL_RETURN`] or [`event::OPEN_RETURN`] returns from the system call its thread is in. That is known
-//! from the call's own entry, from TASK records and from block headers; it is forgotten when the CPU it was learned on
-//! loses events. A return whose call is not known is `/syscall`, [`number::UNKNOWN_RETURN`].
+//! A [`event::SMALL_RETURN`] or [`event::OPEN_RETURN`] returns from the system call its thread is in. That call is
+//! known from its own entry, from TASK records and from block headers; it is forgotten when the CPU it was learned on
+//! loses events. A return from an unknown call is `/syscall`, [`number::UNKNOWN_RETURN`].
 //!
-//! At the start of a CPU's stream, after a gap, and where a thread takes another's number in `execve`, comes a switch
-//! of duration 1, a statement of who runs; if that
-//! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
-//! [`number::OPEN_CALL`] says so. [`number::LOST`] opens a gap; its argument is the number of events lost, if known.
+//! At the start of a CPU's stream, after a gap, and where a thread takes another's number in `execve`, a switch of
+//! duration 1 states the running thread. If that thread, or one described by a TASK record, is inside a system call
+//! whose entry was not seen, a name line [`number::OPEN_CALL`] reports it. [`number::LOST`] opens a gap; its argument
+//! is the number of events lost, if known.
 
 mod thread;
 
@@ -67,11 +67,11 @@ pub struct Decoder<'a> {
     ready: VecDeque<Event>,
     /// Nothing is decoded from this counter on.
     limit: u64,
-    /// What could be counted on the way.
+    /// Counts collected on the way.
     pub counts: Counts,
 }
 
-/// What a decoder knows while its streams are taken away; see [`Decoder::pause`].
+/// State of a decoder whose streams are taken away; see [`Decoder::pause`].
 #[derive(Debug)]
 pub struct Paused {
     clock: Clock,
@@ -89,25 +89,25 @@ pub struct Paused {
     pub counts: Counts,
 }
 
-/// What a TASK or the header of a block says of a thread: pid, first thread of its process, state, name.
+/// A thread in a TASK or in the header of a block: pid, first thread of its process, state, name.
 type ThreadWords<'t> = (u32, u32, TaskState, &'t [u8]);
 
-/// What the decoder counted.
+/// Counts of the decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events returned, names not counted.
+    /// Events returned, without names.
     pub events: u64,
-    /// Returns whose system call is not known.
+    /// Returns from unknown system calls.
     pub unknown_returns: u64,
-    /// Gaps: stretches of a CPU's time of which nothing is known, and not because of losses that were counted.
+    /// Gaps: unknown stretches of a CPU's time that are not due to counted losses.
     pub gaps: u64,
     /// Blocks whose header names another thread than the entries before it.
     pub disagreements: u64,
-    /// Entries of programs whose thread no CPU ran then, as far as is known.
+    /// Entries of programs whose thread ran on no CPU then, as far as is known.
     pub unplaced: u64,
 }
 
-/// Whether an entry may come after the record of a switch and before the switch: interrupts are off there.
+/// True if an entry may come between the record of a switch and the switch: interrupts are off there.
 fn may_come_within_a_switch(entry: &Entry<'_>) -> bool {
     const UNMASKABLE: [u8; 2] = [trap::NMI as u8, trap::MACHINE_CHECK as u8];
     match entry {
@@ -123,19 +123,20 @@ struct Cpu {
     task: usize,
     pid: Pid,
     gaps: u32,
-    /// Whether its stream has begun, or does when the CPU comes online.
+    /// True if its stream has begun, or begins when the CPU comes online.
     begun: bool,
-    /// Whether who runs must be said at the next block.
+    /// True if the running thread must be reported at the next block.
     adrift: bool,
-    /// Whether it is in the scheduler, as far as is known since its stream began or was lost.
+    /// True if it is in the scheduler, as far as is known since its stream began or was lost.
     scheduling: bool,
-    /// The thread that it may still run although a switch to another is recorded: until something happens that cannot
+    /// The thread that it may still run although a switch to another is recorded: until an event that is impossible
     /// between the record of a switch and the switch.
     left: Option<Pid>,
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of `streams`, ordered by CPU, of a source that lacks what is `unseen`. The first events are `records`.
+    /// A decoder of `streams`, ordered by CPU, from a source that cannot see what is `unseen`. The first events are
+    /// `records`.
     pub fn new(
         clock: Clock,
         counting: Counting,
@@ -205,12 +206,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Has [`Decoder::next`] end before this counter.
+    /// Makes [`Decoder::next`] end before this counter.
     pub fn until(&mut self, limit: u64) {
         self.limit = limit;
     }
 
-    /// What it knows, and where its streams stand, each with what it says next; not what programs recorded.
+    /// The decoder's state, and each stream's, with its next item; without the recordings of programs.
     pub fn pause(self) -> (Paused, Vec<(Stream<'a>, Option<Timed<'a>>)>) {
         let Decoder { clock, counting, maps, monotonic_ns, labels, tracepoints, .. } = self;
         let Decoder { cpus, tasks, event_names, unseen, ready, counts, merge, .. } = self;
@@ -261,7 +262,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Names samples of user code by where in programs' files they lie; the trace's time 0 is at `monotonic_ns`.
+    /// Names samples of user code after their place in programs' files; the trace's time 0 is at `monotonic_ns`.
     pub fn with_maps(self, maps: Maps, monotonic_ns: i64) -> Decoder<'a> {
         Decoder { maps, monotonic_ns, ..self }
     }
@@ -300,17 +301,17 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// What programs recorded, for what is missing of it.
+    /// The recordings of programs, for what is missing in them.
     pub fn programs(&self) -> &Programs<'a> {
         &self.programs
     }
 
-    /// The streams, for what they found damaged and how far they got.
+    /// The streams, for the damage found and how far they got.
     pub fn streams(&self) -> &[Stream<'a>] {
         self.merge.streams()
     }
 
-    /// An entry of a program is on the CPU that runs its thread.
+    /// Puts an entry of a program on the CPU that runs its thread.
     fn said(&mut self, at: u64, said: Said, names: &mut Names) {
         let Said { tid, program, entry, .. } = said;
         let is_late = self.programs.is_after_the_stop(&entry);
@@ -318,8 +319,8 @@ impl<'a> Decoder<'a> {
             cpu.pid.number() == tid && !cpu.adrift && (!is_late || at <= stream.until())
         };
         let Some(cpu) = self.cpus.iter().zip(self.merge.streams()).position(runs) else {
-            // Of a CPU that has begun later or ended before, another file knows who ran there; or, where a flight
-            // recorder has kept less of it than of a program, nobody does.
+            // If a CPU began later or ended before, another file knows what ran there; or nothing does, if a flight
+            // recorder has kept less of the CPU than of a program.
             let is_known = !is_late && self.cpus.iter().all(|cpu| cpu.begun);
             self.counts.unplaced += u64::from(is_known);
             return;
@@ -392,7 +393,7 @@ impl<'a> Decoder<'a> {
             }
             Entry::Point { argument, .. } => {
                 self.point(cpu, ts, event, argument, (argument, 0), names);
-                // How a thread that says this last gives its CPU back is not recorded.
+                // It is not recorded how a thread that reports this last gives its CPU back.
                 self.cpus[cpu].adrift |= event == number::OFFLINE && self.cpus[cpu].pid != Pid::IDLE;
             }
             Entry::Sample { pc, user } => {
@@ -422,7 +423,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A point event that is called after its word; argument and value as the text has them.
+    /// A point event that is named after its word; argument and value are those of the text.
     fn point(&mut self, cpu: usize, ts: Time, event: u32, word: u32, (arg, ret): (u32, u32), names: &mut Names) {
         let name = self.event_names.point(event, word, names);
         self.push(
@@ -431,8 +432,8 @@ impl<'a> Decoder<'a> {
         );
     }
 
-    /// What a sample of the thread that runs on a CPU is called, and its argument, if its process is known to have run a
-    /// part of a file there.
+    /// Name and argument of a sample of the thread that runs on a CPU, if its process is known to have run a part of a
+    /// file there.
     fn of_program(&self, cpu: usize, ts: Time, pc: u64) -> Option<(String, u16)> {
         let process = self.tasks.get(self.cpus[cpu].task).process;
         self.maps.sample(process, pc, (ts.0 * 10).saturating_add(self.monotonic_ns).max(0) as u64)
@@ -448,7 +449,7 @@ impl<'a> Decoder<'a> {
         self.tasks.get(task).runnable
     }
 
-    /// Passes on a name, or what else is said by a line of one.
+    /// Passes on a name, or another fact that has a name's line.
     fn tell(&mut self, ts: Time, fact: Fact, arg: u32, name: NameId) {
         self.ready.push_back(Event { ts, dur: Time::UNIT, what: What::Fact(fact), arg, name, ..Event::default() });
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The file around the blocks: header, sections, names. Finds the blocks even where a section header is damaged.
+//! The file around the blocks: header, sections, names. Blocks are found even if a section header is damaged.
 
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::Moment;
@@ -10,26 +10,26 @@ use super::damage::{Damage, NotATrace};
 use super::sequence::{self, is_block, is_tag};
 use super::{original, program, refused};
 
-/// A file taken apart; blocks are not looked into yet.
+/// A file taken apart; its blocks are not parsed yet.
 #[derive(Debug)]
 pub struct Layout<'a> {
     /// The header, as found.
     pub header: Header,
-    /// Whether the header's checksum is right.
+    /// True if the header's checksum is right.
     pub header_sound: bool,
     /// All name records of undamaged sections.
     pub names: Vec<Name<'a>>,
-    /// All readings of the kernel's counters, of undamaged sections.
+    /// All readings of the kernel's counters, from undamaged sections.
     pub readings: Vec<Reading<'a>>,
-    /// What programs recorded into memory of their own.
+    /// Recordings of programs in memory of their own.
     pub programs: Vec<program::Program<'a>>,
-    /// Which programs were refused something.
+    /// Programs that were refused something.
     pub refused: Vec<refused::Refused<'a>>,
     /// Offset and bytes of each block; the last may be cut short.
     pub blocks: Vec<(usize, &'a [u8])>,
-    /// Whether it is a stream without its end.
+    /// True if this is a stream without its end.
     pub cut: bool,
-    /// What was wrong.
+    /// Damage found.
     pub damage: Vec<Damage>,
 }
 
@@ -82,10 +82,10 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
     Ok(layout)
 }
 
-/// Bytes that tell a file of format 5.
+/// Bytes that identify a file of format 5.
 pub const MAGIC_BYTES: usize = file::MAGIC.len();
 
-/// Bytes of a file that begins so, if its header is sound and the section of its blocks agrees with it.
+/// Size of a file that begins with these bytes, if its header is sound and the section of its blocks agrees with it.
 pub fn size(bytes: &[u8]) -> Option<usize> {
     let head = head(bytes).ok()?;
     let header =
@@ -160,7 +160,7 @@ impl<'a> Layout<'a> {
         self.damage.push(Damage::at(at, format!("section {tag} is not known to this reader; skipped")));
     }
 
-    /// Takes the names of a section whose checksum is right. Of one whose checksum is wrong nothing is believed.
+    /// Takes the names of a section. If its checksum is wrong, none of it is believed.
     fn names(&mut self, at: usize, section: Section, payload: &'a [u8]) {
         if crc32fast::hash(payload) != section.crc32 {
             let fact = "the checksum of the names does not match; names known from the blocks only";
@@ -182,7 +182,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Takes the readings of a section whose checksum is right.
+    /// Takes the readings of a section, if its checksum is right.
     fn readings(&mut self, at: usize, section: Section, payload: &'a [u8]) {
         if crc32fast::hash(payload) != section.crc32 {
             let fact = "the checksum of the kernel's counters does not match; nothing is compared with them";
@@ -201,7 +201,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Takes what a program recorded, if the checksum is right and it makes sense.
+    /// Takes a program's recording, if its checksum is right and it makes sense.
     fn program(&mut self, at: usize, section: Section, payload: &'a [u8]) {
         if crc32fast::hash(payload) != section.crc32 {
             return self.damage.push(Damage::at(at, "the checksum of a program's section does not match; skipped"));
@@ -212,7 +212,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Takes which programs were refused something; what a stream says later replaces what it said before.
+    /// Takes the list of programs that were refused something; a later list in a stream replaces an earlier one.
     fn refused(&mut self, at: usize, section: Section, payload: &'a [u8]) {
         if crc32fast::hash(payload) != section.crc32 {
             return self.damage.push(Damage::at(at, "the checksum of the refused programs does not match; skipped"));
@@ -223,8 +223,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Takes what follows the section header at `at` as blocks, as many as the header, the section or its size say at
-    /// most: if they contradict each other one of them is damaged, and blocks prove themselves.
+    /// Takes the bytes after the section header at `at` as blocks, up to the largest number that the header, the
+    /// section or its size gives: if these contradict each other, one of them is damaged, and blocks prove themselves.
     fn blocks_from(&mut self, bytes: &'a [u8], at: usize, section: Section) {
         let start = at + file::SECTION_BYTES;
         if section.tag != file::BLOCKS {
@@ -266,7 +266,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Looks for the first block header in the file, and takes all that follows as blocks.
+    /// Looks for the first block header in the file, and takes everything after it as blocks.
     fn search(&mut self, bytes: &'a [u8]) {
         let found = (file::HEADER_BYTES..bytes.len()).find(|&at| is_block(&bytes[at..]));
         if let Some(at) = found {
@@ -276,8 +276,8 @@ impl<'a> Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Takes the sections of a stream, which follow each other as they were written, up to its end or to where its writer
-    /// was cut off. Where one is damaged, reading continues at the next block.
+    /// Takes the sections of a stream, which are in the order in which they were written, up to its end or to where its
+    /// writer was cut off. After a damaged section, reading continues at the next block.
     fn sequence(&mut self, bytes: &'a [u8]) {
         let (mut at, mut ended, mut last) = (file::HEADER_BYTES, false, None);
         while let Some((section, after)) = sequence::section(bytes, at) {
@@ -317,7 +317,7 @@ impl<'a> Layout<'a> {
         }
         if !ended {
             self.cut = true;
-            // Where nothing says more, the processor's clock rate is used.
+            // Without a later moment, the processor's clock rate is used.
             let after_start = |start: Moment| Moment { tsc: start.tsc.saturating_add(1), ..start };
             self.header.stop = last.unwrap_or(after_start(self.header.start));
             self.header.blocks = self.blocks.len() as u64;
@@ -328,7 +328,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Takes the blocks of a section, without a last one that its writer did not complete.
+    /// Takes the blocks of a section, except a last one that its writer did not complete.
     fn take_whole(&mut self, start: usize, payload: &'a [u8]) {
         let whole = payload.chunks_exact(block::BYTES).enumerate();
         self.blocks.extend(whole.map(|(n, one)| (start + n * block::BYTES, one)));
@@ -346,7 +346,7 @@ impl<'a> Layout<'a> {
         head.is_some_and(|head| head.uuid == self.header.uuid)
     }
 
-    /// Takes the blocks that follow the next block's start, and says where they end.
+    /// Takes the blocks from the start of the next one, and returns their end.
     fn resume(&mut self, bytes: &'a [u8], from: usize) -> usize {
         let Some(mut at) = (from..bytes.len()).find(|&at| is_block(&bytes[at..])) else { return bytes.len() };
         while let Some(one) = bytes.get(at..).filter(|rest| is_block(rest)).and_then(|rest| rest.get(..block::BYTES)) {

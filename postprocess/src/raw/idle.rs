@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Idle: how long each CPU was idle between two readings of /proc/stat, and what its host took, by the kernel's own count.
+//! Idle time of each CPU between two readings of /proc/stat, and the time that its host took, by the kernel's own
+//! count.
 //!
 //! ```text
 //! cpuN user nice system idle iowait irq softirq steal ...    in hundredths of a second
 //! ```
 //!
-//! A count may be off by one at each edge. The kernel leaves out the entry and exit code of interrupts, which lie around the
-//! hooks, and may take a part of the time for a wait for a disk, or for the interrupt that ended it: so its count is a range.
+//! A count may be off by one at each edge. The kernel does not count the entry and exit code of interrupts, which is
+//! outside of the hooks, and may count a part of the idle time as a wait for a disk, or as the interrupt that ended it:
+//! its count is therefore a range.
 
 use kutrace_format::reading::{CounterFile, Reading};
 
@@ -14,36 +16,36 @@ use super::clock::Clock;
 use crate::id::CpuId;
 use crate::time::Time;
 
-/// Units of [`Time`] in those in which the kernel counts.
+/// Units of [`Time`] in one unit of the kernel's count.
 const HUNDREDTH: i64 = 1_000_000;
-/// What two edges may add or take.
+/// Possible error of the two edges.
 const EDGES: i64 = 2 * HUNDREDTH;
-/// The place of `idle` among the counts of a CPU; iowait, irq and softirq follow.
+/// Index of `idle` among the counts of a CPU; iowait, irq and softirq follow.
 const IDLE: usize = 3;
 const STEAL: usize = 7;
 
-/// What the kernel counted of a CPU.
+/// The kernel's count for one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleTime {
     /// The CPU.
     pub cpu: CpuId,
-    /// Between these times.
+    /// Start and end of the counted time.
     pub window: (Time, Time),
-    /// How long it was idle: between these two.
+    /// Least and most time that it was idle.
     pub counted: (Time, Time),
-    /// What its host took.
+    /// Time that its host took.
     pub stolen: Time,
 }
 
 impl IdleTime {
-    /// Whether a trace that has it idle for this time may be right.
+    /// True if a trace that has the CPU idle for this time may be right.
     pub fn allows(&self, traced: Time) -> bool {
         let (least, most) = (self.counted.0 .0, self.counted.1 .0);
         (least - EDGES..=most + most / 20 + EDGES).contains(&traced.0)
     }
 }
 
-/// Of each CPU that was there at the first reading and at the last.
+/// The counts of each CPU that is in the first and the last reading.
 pub fn counted(readings: &[Reading], clock: &Clock) -> Vec<IdleTime> {
     let mut of = readings.iter().filter(|reading| reading.file == CounterFile::Stat as u16);
     let (Some(first), Some(last)) = (of.next(), of.next_back()) else { return Vec::new() };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Kernel file: the text of one of the kernel's files that count, as [`super::audit`] needs it.
+//! Kernel file: the text of one of the kernel's files of counts, as [`super::audit`] needs it.
 
-/// A file with a line for each thing that is counted and a column for each CPU, as /proc/interrupts.
+/// A file with a line for each counted thing and a column for each CPU, like /proc/interrupts.
 #[derive(Debug)]
 pub struct Table<'a> {
     cpus: Vec<u32>,
-    /// Key, counts by column, and what follows them.
+    /// Key, counts by column, and the rest of the line.
     lines: Vec<(&'a str, Vec<u64>, &'a str)>,
 }
 
@@ -32,13 +32,13 @@ impl<'a> Table<'a> {
         Some(Table { lines: lines.lines().filter_map(line).collect(), cpus })
     }
 
-    /// Key of each line, and what follows its counts.
+    /// Key of each line, and the rest of the line after its counts.
     pub fn lines(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
         self.lines.iter().map(|(key, _, rest)| (*key, *rest))
     }
 
-    /// By how much the counts of a line have grown since an earlier reading, by CPU; of one that was not there then, from
-    /// zero. The kernel's numbers have 32 bits. CPUs that are in one of the two only are left out.
+    /// Growth of the counts of a line since an earlier reading, by CPU; a line that the earlier reading lacks counts
+    /// from zero. The kernel's numbers have 32 bits. CPUs that are in only one of the two are skipped.
     pub fn growth(&self, before: &Table, key: &str) -> Vec<(u32, u64)> {
         let find = |table: &Table, key| table.lines.iter().position(|line| line.0 == key);
         let Some(now) = find(self, key) else { return Vec::new() };

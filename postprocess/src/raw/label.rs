@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the entries of programs are called: by the name in the program's area, with the values of its fields.
+//! Names of programs' entries: the name in the program's area, with the values of its fields.
 //!
-//! A mark `request` with fields is called `request(size=17,path=/index)`. Where an entry lacks a field, its value is
-//! `?`, and that is the last; where it has more than its name tells of, `...` stands at the end.
+//! A mark `request` with fields is named `request(size=17,path=/index)`. If an entry lacks a field, its value is `?`,
+//! and the list ends there; if it has more values than its name has fields, `...` is at the end.
 
 use std::fmt::Write;
 
@@ -13,33 +13,33 @@ use kutrace_format::program::{fields, Entry, Fields, Value};
 use super::program::{Programs, Said};
 use crate::event::names::{clean, NameId, Names};
 
-/// Bytes of the fields of an entry, at most: its payload has 120, but a name can have more fields than a library writes.
+/// Maximum bytes of the fields of an entry: its payload has 120, but a name can have more fields than a library writes.
 const FIELDS_MAX: usize = 480;
 
-/// Names that were met.
+/// Names seen so far.
 #[derive(Debug, Default)]
 pub struct Labels {
-    /// By program, number and kind of entry: what an entry without fields is called, and the number that all places of
-    /// the program with that name share.
+    /// By program, number and kind of entry: the name of an entry without fields, and the number that all places of the
+    /// program with that name share.
     plain: HashMap<(u32, u32, u32), (NameId, u32)>,
-    /// By program and name: the first number that had it.
+    /// By program and name: the first number with that name.
     numbers: HashMap<(u32, NameId), u32>,
-    /// Async parts that have begun and not ended, by program, name and number: the number that no other has.
+    /// Async parts that have begun and not ended, by program, name and number: a unique number.
     open: HashMap<(u32, u32, u64), u32>,
     begun: u32,
 }
 
-/// What an entry is called.
+/// Name of an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Label {
-    /// Its name.
+    /// The name.
     pub name: NameId,
-    /// The number of that name.
+    /// Number of the name.
     pub number: u32,
 }
 
 impl Labels {
-    /// What an entry of a program is called.
+    /// The name of a program's entry.
     pub fn label(&mut self, said: &Said, programs: &Programs, names: &mut Names) -> Label {
         let Said { program, section, entry, .. } = *said;
         let text = programs.name(section, entry.name);
@@ -56,7 +56,7 @@ impl Labels {
         });
         let (_, list) = fields(text.unwrap_or_default(), entry.fields);
         let name = match entry.kind {
-            // The value stays out of the name: there may be as many of those as there are entries.
+            // The value stays out of the name: there may be as many values as entries.
             END | VALUE => plain,
             ASYNC_BEGIN => with(plain, Some(entry.value), list, names),
             // The place may be the one that began it, with fields that an end does not have.
@@ -66,7 +66,7 @@ impl Labels {
         Label { name, number }
     }
 
-    /// The number of an async part, which is new where it begins and forgotten where it ends.
+    /// Number of an async part, which is new where the part begins and forgotten where it ends.
     pub fn part(&mut self, program: u32, entry: &Entry, name: u32) -> u32 {
         let key = (program, name, entry.value);
         let known = if entry.kind == ASYNC_END { self.open.remove(&key) } else { None };
@@ -80,7 +80,7 @@ impl Labels {
     }
 }
 
-/// A name, and after it a number and fields, if there are any.
+/// A name, followed by a number and fields, if there are any.
 fn with(plain: NameId, id: Option<u64>, mut list: Fields, names: &mut Names) -> NameId {
     let mut text = String::new();
     let mut add = |name: &str, value: &dyn std::fmt::Display| {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A stream that is decoded while it is written: from one moment to the next, everything that happened before the counter
-//! up to which it is whole.
+//! A stream that is decoded while it is written: from one moment to the next, everything that happened before the
+//! counter up to which it is complete.
 //!
-//! The decoder of whole files does it, which is paused at each such counter: blocks that were read to their end are let
-//! go, and it goes on when more have come. Unlike a file that is whole, a stream on its way has its names from the start
-//! only, and the rate of the clock as the kernel measured it at the boot.
+//! It uses the decoder of whole files, paused at each of these counters: blocks that were read to their end are
+//! released, and the decoder continues when more have come. Unlike a complete file, a stream on its way has its names
+//! from the start only, and the rate of the clock as the kernel measured it at the boot.
 //!
-//! Invariant: memory holds the blocks and what programs recorded between two moments, and the names so far.
+//! Invariant: memory holds the blocks and the programs' recordings between two moments, and the names so far.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
@@ -31,7 +31,7 @@ use crate::event::{date, BlockLine, Event, Interval, Meta, CPUS_MAX};
 use crate::id::CpuId;
 use crate::readable::count;
 
-/// A section of another kind than blocks is at most this.
+/// Maximum size of a section other than blocks.
 const SECTION_MAX: u64 = 256 << 20;
 
 /// A stream on its way.
@@ -50,15 +50,15 @@ pub struct Live<R> {
     blocks: usize,
     paused: Option<decode::Paused>,
     damage: Vec<Damage>,
-    /// The counter up to which all was decoded.
+    /// The counter up to which everything was decoded.
     limit: u64,
-    /// What programs recorded that is still needed.
+    /// Recordings of programs that are still needed.
     areas: Vec<Area>,
-    /// What programs recorded at a time that had been decoded when it came.
+    /// Number of programs' entries that came after their time had been decoded.
     late: u64,
-    /// What each program could not record, as it said last.
+    /// Latest losses that each program reported.
     losses: BTreeMap<u32, Vec<String>>,
-    /// Which programs were refused something, a sentence each.
+    /// A sentence for each program that was refused something.
     refused: Vec<String>,
     end: End,
 }
@@ -72,14 +72,14 @@ struct Area {
     last: u64,
 }
 
-/// How it ends.
+/// End of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It goes on.
+    /// The stream continues.
     None,
-    /// As it should.
+    /// Complete.
     Stopped,
-    /// In the midst.
+    /// Cut off.
     Cut,
 }
 
@@ -89,9 +89,9 @@ struct Queue {
     cpu: CpuId,
     blocks: VecDeque<Bytes>,
     stream: Option<stream::Paused>,
-    /// What the stream says next, and when.
+    /// The next item of the stream, with its counter.
     next: Option<(u64, Next)>,
-    /// Whether it has had any.
+    /// True if it has had any blocks.
     begun: bool,
 }
 
@@ -120,7 +120,7 @@ impl<R: Read> Live<R> {
     /// Opens a stream: reads its header.
     ///
     /// # Errors
-    /// Whatever the input returns, or that this is not a stream.
+    /// Any error of the input, or that this is not a stream.
     pub fn open(mut input: R) -> io::Result<Live<R>> {
         let mut head = [0; file::HEADER_BYTES];
         let mut read = 0;
@@ -134,7 +134,7 @@ impl<R: Read> Live<R> {
             head.starts_with(&file::MAGIC) && checksum_without(&head, file::CRC_AT) == stored(&head, file::CRC_AT);
         let header = Header::from_bytes(&head).filter(|header| sound && header.flags & FLAG_STREAM != 0);
         let header = header.ok_or_else(|| invalid(0, "not a stream, as `record --stream` writes one"))?;
-        // Nothing is known of the stop yet, so the rate is the kernel's: not a fault.
+        // The stop is not known yet, so the rate is the kernel's: not a fault.
         let (clock, _) = Clock::new(&header);
         let cpus = header.cpus.min(CPUS_MAX);
         let expected = Expected { uuid: Some(header.uuid), cpus, counting: Counting::of(header.flags) };
@@ -160,7 +160,7 @@ impl<R: Read> Live<R> {
         })
     }
 
-    /// What comes before all events.
+    /// The facts that come before all events.
     pub fn head(&self) -> Head {
         let start = self.clock.tsc_units(self.header.start.tsc.into());
         Head {
@@ -172,10 +172,11 @@ impl<R: Read> Live<R> {
         }
     }
 
-    /// Waits for more, and gives `each` the events that are then known to have no other before them; false at the end.
+    /// Waits for more, and passes to `each` the events that are then known to have no other before them; false at the
+    /// end.
     ///
     /// # Errors
-    /// Whatever the input or `each` returns, or that the stream cannot be read on.
+    /// Any error of the input or of `each`, or that the stream cannot be read further.
     pub fn turn(
         &mut self,
         names: &mut Names,
@@ -238,7 +239,7 @@ impl<R: Read> Live<R> {
         Ok(self.end == End::None)
     }
 
-    /// What is known of all of it.
+    /// Facts about the whole stream.
     pub fn meta(&self) -> Meta {
         let counts = self.counts();
         let streams = self.queues.iter().filter_map(|queue| queue.stream.as_ref());
@@ -275,7 +276,7 @@ impl<R: Read> Live<R> {
         }
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     pub fn counts(&self) -> Counts {
         self.paused.as_ref().map_or_else(Counts::default, |paused| paused.counts)
     }
@@ -284,7 +285,7 @@ impl<R: Read> Live<R> {
         self.expected.counting.flags() | 5
     }
 
-    /// Reads up to the next moment, or the end; the counter up to which everything is there.
+    /// Reads up to the next moment, or the end; returns the counter up to which everything has come.
     fn read_on(&mut self) -> io::Result<u64> {
         loop {
             let at = self.at;
@@ -337,7 +338,7 @@ impl<R: Read> Live<R> {
         }
     }
 
-    /// Takes what a program recorded.
+    /// Takes a program's recording.
     fn area(&mut self, offset: usize, payload: Vec<u8>) {
         let program = match program::parse(offset, &payload) {
             Ok(program) => program,
@@ -361,7 +362,7 @@ impl<R: Read> Live<R> {
         self.areas.extend(last.map(|last| Area { offset, payload, last }));
     }
 
-    /// The first TSC with a counter.
+    /// The first TSC with a counter value.
     fn tsc_of(&self, counter: u64) -> u64 {
         counter.saturating_mul(1 << self.clock.shift())
     }
@@ -377,7 +378,7 @@ impl<R: Read> Live<R> {
         match super::block::parse(index, offset, &bytes, self.expected) {
             Ok(Block { cpu, sequence, begin, .. }) => {
                 let queue = &mut self.queues[cpu.index()];
-                // Those of a CPU come as they are given back, which may be another order than that of their begin.
+                // A CPU's blocks come as they are given back, which may not be the order in which they began.
                 let held = usize::from(queue.stream.as_ref().is_some_and(|stream| stream.reads()));
                 let place = queue.blocks.iter().skip(held).position(|other| other.sequence > sequence);
                 let place = place.map_or(queue.blocks.len(), |place| place + held);
@@ -391,7 +392,7 @@ impl<R: Read> Live<R> {
         Ok(true)
     }
 
-    /// Fills a buffer; false, and the stream is cut, if the input ends before that.
+    /// Fills a buffer; returns false, and marks the stream as cut, if the input ends before that.
     fn fill(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         let mut read = 0;
         while read < buffer.len() {
@@ -421,13 +422,13 @@ fn records(payload: &[u8]) -> Vec<Name<'_>> {
 }
 
 impl Queue {
-    /// The blocks that began before a counter: of the others one before them may still be to come.
+    /// The blocks that began before a counter: blocks before the others may still be to come.
     fn parse(&self, limit: u64, expected: Expected, damage: &mut Vec<Damage>) -> Vec<Block<'_>> {
         let mut blocks = Vec::with_capacity(self.blocks.len());
         for Bytes { index, offset, bytes, .. } in self.blocks.iter().take_while(|block| block.begin < limit) {
             match super::block::parse(*index, *offset, bytes, expected) {
                 Ok(block) => blocks.push(block),
-                // It was sound when it came.
+                // The block was sound when it came.
                 Err(rejected) => damage.push(Damage::of_block(*index, *offset, rejected.fact.to_string())),
             }
         }

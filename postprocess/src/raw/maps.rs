@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Where in programs' files samples of user code lie, by the parts of these files that processes had in memory.
+//! Places of user code samples in programs' files, from the parts of these files that processes had in memory.
 //!
-//! What function is there only the files tell, which are read by others: [`Maps::places`] says what is to be looked up,
-//! [`Maps::tell`] takes what was found.
+//! Only the files can name the function there, and others read them: [`Maps::places`] lists the places to look up, and
+//! [`Maps::tell`] takes the functions found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,16 +20,16 @@ use crate::id::Pid;
 pub struct Place {
     /// The file's path, as the process saw it.
     pub path: String,
-    /// What tells the file from others of that path: see docs/format.md.
+    /// Distinguishes the file from others of that path: see docs/format.md.
     pub identity: String,
-    /// The byte in it.
+    /// Byte offset in it.
     pub offset: u64,
 }
 
-/// The parts of files that processes had in memory, and the functions there, as far as they were told.
+/// The parts of files that processes had in memory, and the functions there, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Maps {
-    /// Of each process, by since when it had them.
+    /// By process, in the order of their start.
     processes: HashMap<Pid, Vec<Map>>,
     functions: HashMap<Place, String>,
 }
@@ -39,7 +39,7 @@ struct Map {
     from: u64,
     to: u64,
     offset: u64,
-    /// In ns of the monotonic clock; `u64::MAX` where it is only known that it had it at the end.
+    /// Start in ns of the monotonic clock; `u64::MAX` if it is only known to be mapped at the end.
     since: u64,
     identity: String,
     path: String,
@@ -57,7 +57,7 @@ impl Map {
 }
 
 impl Maps {
-    /// The parts of files among these names; what is none is skipped.
+    /// The parts of files among these names; other names are skipped.
     pub fn new(records: &[Name]) -> Maps {
         let mut processes: HashMap<Pid, Vec<Map>> = HashMap::default();
         for record in records.iter().filter(|record| record.kind == NameKind::Map as u16) {
@@ -69,27 +69,27 @@ impl Maps {
         Maps { processes, functions: HashMap::default() }
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.processes.is_empty()
     }
 
-    /// Where samples of user code at these addresses may lie, of whichever process they are.
+    /// The places where samples of user code at these addresses may lie, in any process.
     pub fn places(&self, sampled: &BTreeSet<u64>) -> BTreeSet<Place> {
         let all = self.processes.values().flatten();
         all.flat_map(|map| sampled.range(map.from..map.to.max(map.from)).map(move |pc| map.place(*pc))).collect()
     }
 
-    /// Takes what functions are at some of the places.
+    /// Takes the functions at some of the places.
     pub fn tell(&mut self, functions: &BTreeMap<Place, String>) {
         let known = functions.iter().map(|(place, function)| (place.clone(), clean(function.as_bytes())));
         self.functions.extend(known.filter(|(_, function)| !function.is_empty()));
     }
 
-    /// What a sample of this process is called, and its argument; `since` is its time in ns of the monotonic clock.
+    /// Name and argument of a sample of this process; `since` is its time in ns of the monotonic clock.
     pub fn sample(&self, process: Pid, pc: u64, since: u64) -> Option<(String, u16)> {
         let mut maps = self.processes.get(&process)?.iter().filter(|map| map.has(pc)).peekable();
-        // The first that came after it is taken if none came before: clocks differ by a little.
+        // If no map came before the sample, the first that came after it is used: clocks differ by a little.
         let mut found = maps.next()?;
         while let Some(later) = maps.next_if(|later| later.since <= since) {
             found = later;
@@ -114,7 +114,7 @@ fn map(text: &str) -> Option<Map> {
     Some(Map { from: hex(from)?, to: hex(to)?, offset, since, identity, path })
 }
 
-/// The addresses of user code that were sampled, in the entries of a block.
+/// The addresses of sampled user code in the entries of a block.
 pub fn sampled(entries: &[u8], found: &mut BTreeSet<u64>) {
     let at = |word: usize| entries.get(4 * word..4 * word + 4).map(LittleEndian::read_u32);
     let mut next = 0;

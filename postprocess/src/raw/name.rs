@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The names of events: from the file where it has one, else from the number.
+//! The names of events: from the file if it has one, otherwise from the number.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +17,31 @@ use crate::id::CpuId;
 use crate::tables;
 use crate::time::Time;
 
-/// Softirqs that an event can tell apart.
+/// Number of softirqs that an event can distinguish.
 const SOFTIRQS: u32 = 16;
 
-/// Vectors of interrupts with a name; the number of the last is that of softirqs.
+/// Number of interrupt vectors with a name; the last number is that of softirqs.
 const VECTORS: u32 = number::SOFTIRQ - number::IRQ;
 
 /// Names of events by number.
 #[derive(Debug)]
 pub struct EventNames {
-    /// By event number, 0 where not asked for yet.
+    /// By event number, 0 if not asked for yet.
     known: Vec<NameId>,
     softirqs: [NameId; 2 * SOFTIRQS as usize],
     given: BTreeMap<u32, String>,
-    /// Of softirqs, by their number.
+    /// Names of softirqs, by their number.
     given_softirqs: BTreeMap<u32, String>,
-    /// Names that programs gave to methods, locks, queues and resources, by the name's number and theirs.
+    /// Names that programs gave to methods, locks, queues and resources, by the kind of name and their number.
     learned: BTreeMap<(u32, u32), String>,
-    /// Names that an interrupt has on one CPU only at present, of its call and its return, by event number and CPU.
+    /// Names that interrupts have on one CPU only at present, for the call and its return, by event number and CPU.
     on_cpu: BTreeMap<(u32, CpuId), NameId>,
-    /// Functions of the kernel that samples lie in, by where they start.
+    /// Functions of the kernel that contain samples, by their start.
     functions: BTreeMap<u64, String>,
 }
 
 impl EventNames {
-    /// Takes the names of a file, and returns them as the events that open the text: everything but threads.
+    /// Takes the names of a file, and returns them as the events that open the text: all except those of threads.
     pub fn new(records: &[Name], names: &mut Names) -> (EventNames, Vec<Event>) {
         let mut given = BTreeMap::new();
         let mut given_softirqs: BTreeMap<u32, String> =
@@ -51,7 +51,7 @@ impl EventNames {
         let mut events = Vec::new();
         for record in records {
             let Some(kind) = NameKind::from_number(record.kind) else { continue };
-            // What these are called, its entries are, too.
+            // The names of these are those of its entries, too.
             if kind == NameKind::Tracepoint {
                 continue;
             }
@@ -64,7 +64,7 @@ impl EventNames {
             if text.is_empty() || kind == NameKind::Task {
                 continue;
             }
-            // What maps say, `maps.rs` reads.
+            // `maps.rs` reads the names of maps.
             if kind == NameKind::Map {
                 continue;
             }
@@ -107,7 +107,7 @@ impl EventNames {
         )
     }
 
-    /// The name of an event whose number says all; softirqs have their own, see [`EventNames::softirq`].
+    /// The name of an event that depends on its number alone; softirqs have their own, see [`EventNames::softirq`].
     #[inline]
     pub fn event(&mut self, event: u32, names: &mut Names) -> NameId {
         let at = (event % number::NUMBERS) as usize;
@@ -125,20 +125,20 @@ impl EventNames {
         }
     }
 
-    /// The function that a sample of the kernel lies in: the file has each that was sampled.
+    /// The function that contains a sample of the kernel: the file has each one that was sampled.
     pub fn function(&self, event: u16, pc: u64) -> Option<&str> {
         let (_, function) = self.functions.range(..=pc).next_back().filter(|_| event == abi::PC_KERNEL)?;
         Some(function)
     }
 
-    /// Takes what the kernel says that a vector of a CPU is called from here on; nothing, if the text is empty.
+    /// Takes the kernel's name for a vector of a CPU from here on; an empty text removes it.
     pub fn learn_vector(&mut self, which: Vector, text: &str, names: &mut Names) {
         if let (vector @ 0..VECTORS, Some(cpu)) = (which.vector(), which.cpu()) {
             name_vector(&mut self.on_cpu, vector, CpuId::new(cpu), text, names);
         }
     }
 
-    /// The name of softirq `n`, of the lowest 4 bits, or of its return.
+    /// The name of softirq `n`, of which the lowest 4 bits count, or of its return.
     pub fn softirq(&mut self, event: u32, n: u32, names: &mut Names) -> NameId {
         let n = n % SOFTIRQS;
         let returns = event == number::SOFTIRQ_RETURN;
@@ -150,7 +150,8 @@ impl EventNames {
         self.softirqs[at]
     }
 
-    /// Takes a name that a program gave: from here on its events have it. False if programs name no such thing.
+    /// Takes a name that a program gave: its events have it from here on. Returns false if programs do not name this
+    /// kind.
     pub fn learn(&mut self, kind: u32, number: u32, text: &str) -> bool {
         let number = match kind {
             number::METHOD_NAME => method(number),
@@ -187,7 +188,7 @@ impl EventNames {
         }
     }
 
-    /// The name of a point event that speaks of its argument; `None` for one that is always called the same.
+    /// The name of a point event that depends on its argument; `None` for an event that always has the same name.
     fn name_from_argument(&self, event: u32, arg: u32) -> Option<String> {
         let name = of_line(event).map_or("", |row| row.name);
         let told = |kind, number| self.learned.get(&(kind, number));
@@ -215,7 +216,7 @@ impl EventNames {
     }
 }
 
-/// What a record says of a CPU.
+/// Facts in a record about a CPU.
 fn about_cpu(record: &Name) -> Vec<Event> {
     let told = [(file::CPU_OFFLINE, Fact::Offline), (file::CPU_TICKLESS, Fact::Tickless)];
     let told = told.into_iter().filter(|(bit, _)| record.second & bit != 0 && record.number < CPUS_MAX);

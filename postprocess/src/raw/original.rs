@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The original's raw files, of its module versions 3 and 4, to events.
+//! Decodes the original's raw files, of its module versions 3 and 4, to events.
 //!
 //! The file is [`block`]s of 64 KiB, each followed by 8 KiB of counter bytes if anything was counted; its header is in
 //! the first. [`stream`] reads the entries of one CPU, [`mod@decode`] makes events of those of all CPUs.
 //!
-//! Invariant: as for format 5, every content is read as far as it makes sense. Nothing in the file tells damage by
-//! itself, so only what cannot be is reported.
+//! Invariant: as for format 5, every content is read as far as it makes sense. The file has no means to detect damage,
+//! so only impossible content is reported.
 
 pub mod block;
 pub mod stream;
@@ -34,19 +34,19 @@ use block::Block;
 use decode::Decoder;
 use stream::Stream;
 
-/// A name record: kind, what is named, text.
+/// A name record: kind, number of the named thing, text.
 type Record<'a> = (u32, u32, &'a [u8]);
 
 /// Counts by which a block may begin before the start or after the stop.
 const SLACK: u64 = 1 << 20;
-/// Bytes up to the end of what describes the file.
+/// Bytes up to the end of the file's description.
 const HEADER_BYTES: usize = 96;
 /// Thread ids in FreeBSD's block headers count from here, those in its entries from 0.
 const FREEBSD_PIDS: u32 = 100_000;
-/// The local timer's interrupt, unless the names say another.
+/// The local timer's interrupt, unless the names give another.
 const TIMER: u32 = number::IRQ + vector::LOCAL_TIMER;
 
-/// A raw trace of the original's, its blocks found, not decoded.
+/// A raw trace of the original's: its blocks are found, but not decoded.
 #[derive(Debug)]
 pub struct Original<'a> {
     flags: u32,
@@ -56,8 +56,8 @@ pub struct Original<'a> {
     cpus: BTreeMap<CpuId, Vec<Block<'a>>>,
 }
 
-/// Whether `bytes` are a raw file of the original: version 3 in the flags of the second word, and in the second and
-/// fourth word the same time of day within a day.
+/// True if `bytes` are a raw file of the original: version 3 in the flags of the second word, and times less than a day
+/// apart in the second and fourth word.
 pub fn is_original(bytes: &[u8]) -> bool {
     let usec = |n: usize| block::counter(LittleEndian::read_u64(&bytes[n * 8..]));
     bytes.len() >= HEADER_BYTES && bytes[15] & 0x1f == 3 && usec(3) != 0 && usec(1).abs_diff(usec(3)) < 86_400_000_000
@@ -66,7 +66,7 @@ pub fn is_original(bytes: &[u8]) -> bool {
 /// Finds the blocks of a raw file of the original.
 ///
 /// # Errors
-/// If this is none.
+/// If this is not one.
 pub fn parse(bytes: &[u8]) -> Result<Original<'_>, NotATrace> {
     if !is_original(bytes) {
         return Err(NotATrace::Unknown);
@@ -99,8 +99,8 @@ pub fn parse(bytes: &[u8]) -> Result<Original<'_>, NotATrace> {
 
 /// The clock, and the counter at the stop.
 ///
-/// The original's control program takes small counters for those of 32 bits and adds what they would have lost; such a
-/// stop is put right.
+/// The original's control program takes small counters for those of 32 bits and adds what they would have lost; a stop
+/// with this addition is corrected.
 fn clock(start: (u64, u64), stop: (u64, u64), damage: &mut Vec<Damage>) -> (Clock, u64) {
     let short = start.0.saturating_add(stop.0.wrapping_sub(start.0) & u64::from(u32::MAX));
     for (until, note) in [(stop.0, None), (short, Some("the counter at the stop has excess high bits; ignored"))] {
@@ -133,8 +133,8 @@ fn blocks<'a>(bytes: &'a [u8], flags: u32, damage: &mut Vec<Damage>) -> Vec<Bloc
     found
 }
 
-/// Gives counters of 32 bits, as of 32-bit ARM, the high bits that they lost: blocks are in the order of their begin,
-/// but for those that began at the same time.
+/// Restores the high bits of 32-bit counters, as on 32-bit ARM: blocks are in the order of their start, except those
+/// that began at the same time.
 fn lengthen(blocks: &mut [Block]) {
     let mut before = 0;
     for block in blocks {
@@ -214,7 +214,7 @@ impl Trace for Original<'_> {
     }
 }
 
-/// A raw trace of the original's being decoded.
+/// A decoder of one of the original's raw traces.
 struct Decoding<'t, 'a> {
     original: &'t Original<'a>,
     decoder: Decoder<'a>,

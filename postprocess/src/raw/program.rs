@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs recorded into memory of their own, merged by time.
+//! Recordings of programs in memory of their own, merged by time.
 //!
-//! Which thread a part belongs to and since when, is what the kernel said; all else is what the program wrote, and is
-//! only believed within these bounds. So a program can lie about itself, within the time in which it ran.
+//! The kernel states which thread a part belongs to, and since when; everything else is written by the program, and is
+//! only believed within these bounds. A program can therefore lie about itself, but only within the time in which it
+//! ran.
 //!
 //! Invariant: no content makes the reader fail, or use more memory than the section has bytes.
 
@@ -18,18 +19,18 @@ use crate::readable::count;
 /// A process that recorded.
 #[derive(Clone, Debug)]
 pub struct Program<'a> {
-    /// Where its section begins in the file.
+    /// Byte offset of its section in the file.
     pub offset: usize,
-    /// The number of its attachment: a stream has several sections of each.
+    /// Number of its attachment: a stream has several sections of each.
     pub serial: u32,
     /// The process.
     pub tgid: u32,
     /// Its name when it began.
     pub comm: &'a [u8],
-    /// How often it was refused memory.
+    /// Number of times it was refused memory.
     pub refused: u64,
     grants: Vec<Grant<'a>>,
-    /// Parts of its area in which names are, and where they begin there.
+    /// Parts of its area that contain names, and their start in the area.
     names: Vec<(usize, &'a [u8])>,
 }
 
@@ -40,10 +41,10 @@ struct Grant<'a> {
     tsc: u64,
 }
 
-/// Takes the payload of a section apart, whose checksum is right.
+/// Parses the payload of a section whose checksum is right.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the payload.
 pub fn parse(offset: usize, payload: &[u8]) -> Result<Program<'_>, &'static str> {
     let (head, rest) = payload.split_at_checked(HEAD_BYTES).ok_or("the section of a program is cut short")?;
     let bytes = (int(head, 8) as usize).checked_mul(GRANT_BYTES);
@@ -58,7 +59,7 @@ pub fn parse(offset: usize, payload: &[u8]) -> Result<Program<'_>, &'static str>
         _ => return Err("the section of a program has another layout"),
     };
     let (mut parts, mut names) = (Vec::new(), Vec::new());
-    // A program can make up what a word points to, so its own words may pass for names.
+    // A program can make up the target of a word, so its own words may pass for names.
     names.extend(is_whole.then_some((0, area)));
     let mut next = 0;
     for grant in grants.chunks_exact(GRANT_BYTES) {
@@ -78,14 +79,14 @@ pub fn parse(offset: usize, payload: &[u8]) -> Result<Program<'_>, &'static str>
 }
 
 impl<'a> Program<'a> {
-    /// Entries that it could not record, as it says.
+    /// Number of entries that the program reports as not recorded.
     pub fn lost(&self) -> u64 {
         let first = self.names.iter().find(|(address, _)| *address == 0);
         let lost = first.and_then(|(_, part)| part.get(LOST_AT as usize..LOST_AT as usize + 8));
         lost.map_or(0, |lost| long(lost, 0))
     }
 
-    /// What is missing of it, as it says or as the recorder knows: a sentence each.
+    /// What is missing, as the program reports or the recorder knows: a sentence each.
     pub fn losses(&self) -> Vec<String> {
         let refused = self.refused;
         if self.tgid == 0 {
@@ -105,7 +106,7 @@ impl<'a> Program<'a> {
         format!("program {} ({})", self.tgid, text(self.comm).escape_ascii())
     }
 
-    /// The text of a name of its own.
+    /// Text of one of the program's names.
     pub fn name(&self, number: u32) -> Option<&'a [u8]> {
         let at = 8 * number as usize;
         let (address, part) =
@@ -114,23 +115,24 @@ impl<'a> Program<'a> {
     }
 }
 
-/// What is missing of programs, a sentence each. Each section of a program counts from the start on, so its last applies.
+/// What is missing in programs, a sentence each. Each section of a program counts from the start on, so its last
+/// applies.
 pub fn losses(programs: &[Program]) -> Vec<String> {
     let last: HashMap<u32, usize> = programs.iter().enumerate().map(|(n, program)| (program.serial, n)).collect();
     let is_last = |(n, program): &(usize, &Program)| last.get(&program.serial) == Some(n);
     programs.iter().enumerate().filter(is_last).flat_map(|(_, program)| program.losses()).collect()
 }
 
-/// An entry, its thread, and which program and which of the sections that is of.
+/// An entry, with its thread, program and section.
 #[derive(Clone, Copy, Debug)]
 pub struct Said<'a> {
     /// The thread.
     pub tid: u32,
     /// The program's number.
     pub program: u32,
-    /// The section's place among all.
+    /// Index of the section among all.
     pub section: usize,
-    /// What it says.
+    /// The entry.
     pub entry: Entry<'a>,
 }
 
@@ -160,19 +162,19 @@ impl<'a> Iterator for Part<'a> {
     }
 }
 
-/// The entries of all programs, ordered by time, of those between two moments.
+/// The entries of all programs between two moments, in time order.
 #[derive(Debug)]
 pub struct Programs<'a> {
     programs: Vec<Program<'a>>,
     merge: Merge<Part<'a>>,
     next: Option<Said<'a>>,
     last: u64,
-    /// When the recording stopped, or its next file began: blocks may end a little later.
+    /// TSC at which the recording stopped, or its next file began: blocks may end a little later.
     stop: u64,
 }
 
 impl<'a> Programs<'a> {
-    /// Those from `first` to `last` of a trace up to `stop`, whole TSC.
+    /// The entries from `first` to `last` of a trace up to `stop`, as whole TSCs.
     pub fn new(programs: Vec<Program<'a>>, first: u64, last: u64, stop: u64) -> Programs<'a> {
         let part = |section: usize, program: u32, grant: &Grant<'a>| Part {
             program,
@@ -188,33 +190,33 @@ impl<'a> Programs<'a> {
         all
     }
 
-    /// What comes next.
+    /// The next entry.
     pub fn peek(&self) -> Option<Said<'a>> {
         self.next
     }
 
-    /// Takes that; what comes after it then is next, and the answer.
+    /// Takes the next entry; returns the one after it, which is next then.
     pub fn take(&mut self) -> Option<Said<'a>> {
         self.next = self.merge.next().map(|(_, said)| said).filter(|said| said.entry.tsc <= self.last);
         self.next
     }
 
-    /// Whether an entry is of the trace only if its CPU has recorded for so long.
+    /// True if an entry belongs to the trace only if its CPU has recorded up to its time.
     pub fn is_after_the_stop(&self, entry: &Entry) -> bool {
         entry.tsc > self.stop
     }
 
-    /// The text of a name of the program whose section this is.
+    /// Text of a name of the program that this section belongs to.
     pub fn name(&self, section: usize, number: u32) -> Option<&'a [u8]> {
         self.programs[section].name(number)
     }
 
-    /// What was wrong, by section, once all was taken.
+    /// Faults, by section, once everything was taken.
     pub fn faults(&self) -> Vec<Damage> {
         self.counted(|entries| entries.strange, "words that no library writes; skipped")
     }
 
-    /// What programs did not complete, by section, once all was taken: no fault of the trace.
+    /// Entries that programs did not complete, by section, once everything was taken: not a fault of the trace.
     pub fn unfinished(&self) -> Vec<Damage> {
         self.counted(|entries| entries.unfinished, "marks were not complete when it ended or was copied; skipped")
     }
@@ -229,7 +231,7 @@ impl<'a> Programs<'a> {
     }
 }
 
-/// What is before the first zero.
+/// The bytes before the first zero.
 pub(super) fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|&c| c == 0).next().unwrap_or_default()
 }
@@ -375,7 +377,7 @@ mod tests {
                     seed ^= seed << 13;
                     seed ^= seed >> 7;
                     seed ^= seed << 17;
-                    // As many that are nearly right as that are not.
+                    // Half of them are nearly right.
                     if seed & 1 == 0 {
                         seed
                     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which programs were refused, since they inserted faster than the recorder takes it.
+//! Programs that were refused, because they inserted faster than the recorder accepts.
 
 use std::fmt::{self, Display};
 
@@ -8,21 +8,21 @@ use kutrace_format::file::REFUSED_BYTES;
 use super::program::{int, long, text};
 use crate::readable::count;
 
-/// A program, and how often it was refused a mark, a name, or memory for marks.
+/// A program, and the number of times it was refused a mark, a name, or memory for marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused<'a> {
-    /// The process; 0 for all those of which no more is known.
+    /// The process; 0 for all those not known individually.
     pub tgid: u32,
-    /// How often.
+    /// Number of refusals.
     pub times: u64,
-    /// Its name.
+    /// Process name.
     pub comm: &'a [u8],
 }
 
-/// Takes the payload of a section apart, whose checksum is right.
+/// Parses the payload of a section whose checksum is right.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the payload.
 pub fn parse(payload: &[u8]) -> Result<Vec<Refused<'_>>, &'static str> {
     let records = payload.chunks_exact(REFUSED_BYTES);
     if !records.remainder().is_empty() {

@@ -4,7 +4,7 @@
 use kutrace_format::abi::block;
 use kutrace_format::file::{self, Section};
 
-/// Bytes of a stream, up to its end; `None` where it has none, or none yet.
+/// Size of a stream up to its end; `None` if it has no end, or none yet.
 pub fn end(bytes: &[u8]) -> Option<usize> {
     let mut at = file::HEADER_BYTES;
     while let Some((section, after)) = section(bytes, at) {
@@ -17,7 +17,7 @@ pub fn end(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// The section at a place, and where the next begins if it is whole.
+/// The section at a place, and the place of the next one if the section is whole.
 pub fn section(bytes: &[u8], at: usize) -> Option<(Section, Option<usize>)> {
     let section = Section::from_bytes(bytes.get(at..)?.first_chunk()?);
     let after =
@@ -25,13 +25,13 @@ pub fn section(bytes: &[u8], at: usize) -> Option<(Section, Option<usize>)> {
     Some((section, after.filter(|after| *after <= bytes.len())))
 }
 
-/// Whether a block seems to begin here.
+/// True if a block seems to begin here.
 pub fn is_block(bytes: &[u8]) -> bool {
     let size = (block::BYTES as u64 * 8).to_le_bytes();
     bytes.starts_with(&block::MAGIC.to_le_bytes()) && bytes.get(48..56).is_some_and(|b| b == size)
 }
 
-/// Whether this may be the tag of a section.
+/// True if this may be the tag of a section.
 pub fn is_tag(tag: [u8; 4]) -> bool {
     tag.iter().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The entries of one CPU: its blocks in sequence, times unwrapped, gaps marked.
 //!
-//! Invariant: times never go backwards: where a block says that the counter stepped back, they go on from where they
-//! were. What a block cannot say ends at the next block, with a [`Item::Lost`] between.
+//! Invariant: times never go backwards: if a block reports that the counter stepped back, they continue from where they
+//! were. Unknown time ends at the next block, with an [`Item::Lost`] before it.
 
 use byteorder::{ByteOrder, LittleEndian};
 use kutrace_format::abi::event::{self, TaskState};
@@ -15,12 +15,12 @@ use crate::id::CpuId;
 use crate::merge::When;
 use crate::progress;
 
-/// What a CPU's stream says at one counter value.
+/// An item of a CPU's stream, with its counter value.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed<'a> {
     /// Counter value.
     pub at: u64,
-    /// What it says.
+    /// The item.
     pub item: Item<'a>,
 }
 
@@ -36,37 +36,37 @@ impl When for Timed<'_> {
 /// An entry, or a fact from around the entries.
 #[derive(Clone, Copy, Debug)]
 pub enum Item<'a> {
-    /// A block begins; after a [`Item::Lost`] and at the start nothing else says what the CPU is doing.
+    /// A block begins; after an [`Item::Lost`] and at the start nothing else shows what the CPU is doing.
     Begin {
         /// Thread running.
         pid: u32,
-        /// That of its process.
+        /// First thread of its process.
         tgid: u32,
         /// Its state.
         state: TaskState,
         /// Its name.
         comm: &'a [u8],
     },
-    /// From here to the next [`Item::Begin`] nothing is known; this many events, as far as they were counted.
+    /// From here to the next [`Item::Begin`] nothing is known; this many events were lost, as far as they were counted.
     Lost(u64),
-    /// An entry of this event, with its argument words, and if anything was counted the counter byte of its own word
+    /// An entry of this event, with its argument words and, if anything was counted, the counter byte of its own word
     /// and of each argument word.
     Entry(u16, &'a [u8], &'a [u8]),
 }
 
-/// How the streams of a trace begin.
+/// Start of the streams of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// With the trace: a CPU that was quiet then begins its first block later.
+    /// With the trace: the first block of a CPU that was quiet then begins later.
     Start,
-    /// Each with its first block: it continues the file before, which has what was earlier.
+    /// Each with its first block: the trace continues the file before, which has the earlier events.
     Continues,
     /// With the first block that was not overwritten.
     Wrapped,
 }
 
 impl Opening {
-    /// That of a trace with these flags.
+    /// The opening of a trace with these flags.
     pub fn of(flags: u32) -> Opening {
         match flags {
             flags if flags & FLAG_WRAPPED != 0 => Opening::Wrapped,
@@ -81,38 +81,38 @@ impl Opening {
 pub struct Stream<'a> {
     /// The CPU.
     pub cpu: CpuId,
-    /// What was found wrong in the entries.
+    /// Damage found in the entries.
     pub damage: Vec<Damage>,
     blocks: std::iter::Peekable<std::vec::IntoIter<Block<'a>>>,
     block: Option<Block<'a>>,
-    /// Entries of `block` not read yet.
+    /// Entries of `block` that are not read yet.
     rest: &'a [u8],
     /// Counter at which the stream begins.
     from: u64,
     /// Counter of the last entry, as unwrapped.
     counter: u64,
-    /// What is added to it: by how much the counter has stepped back since the first block.
+    /// Addition to `counter`: the amount by which the counter has stepped back since the first block.
     ahead: u64,
     /// Counter last returned; never goes back.
     at: u64,
     /// The event last returned, and its first argument word.
     last: (u16, u32),
-    /// Whether something is missing between `rest` and the next block.
+    /// True if something is missing between `rest` and the next block.
     gap: bool,
-    /// Whether it was said that time goes back in `block`.
+    /// True if it was reported that time goes back in `block`.
     back: bool,
-    /// Events lost that have been spoken of.
+    /// Number of lost events that were reported.
     lost: u64,
 }
 
-/// Where a stream stands whose blocks are taken away for a while; see [`Stream::pause`].
+/// State of a stream whose blocks are taken away for a while; see [`Stream::pause`].
 #[derive(Clone, Debug)]
 pub struct Paused {
     cpu: CpuId,
     damage: Vec<Damage>,
-    /// Bytes of the block that is read which are left; `None` if none is.
+    /// Unread bytes of the block being read; `None` if there is none.
     rest: Option<usize>,
-    /// Its blocks that were not begun.
+    /// Number of its blocks that were not begun.
     pub ahead_blocks: usize,
     from: u64,
     counter: u64,
@@ -125,17 +125,17 @@ pub struct Paused {
 }
 
 impl Paused {
-    /// Blocks that are needed to go on: the one that is read, if there is one, and those that were not begun.
+    /// Number of blocks needed to continue: the one being read, if there is one, and those that were not begun.
     pub fn blocks(&self) -> usize {
         self.ahead_blocks + usize::from(self.rest.is_some())
     }
 
-    /// Whether a block was begun, which is the first of them.
+    /// True if a block was begun, which is the first of those blocks.
     pub fn reads(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// The CPU, from when its stream is, up to where it was read, and what was found wrong.
+    /// The CPU, the counters where its stream begins and up to which it was read, and the damage found.
     pub fn told(&self) -> (CpuId, u64, u64, &[Damage]) {
         (self.cpu, self.from, self.at, &self.damage)
     }
@@ -144,7 +144,7 @@ impl Paused {
 impl<'a> Iterator for Stream<'a> {
     type Item = Timed<'a>;
 
-    /// What the CPU's stream says next; `None` at its end.
+    /// The next item of the CPU's stream; `None` at its end.
     fn next(&mut self) -> Option<Timed<'a>> {
         if let Some(entry) = self.entry() {
             return Some(entry);
@@ -185,7 +185,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Where it stands.
+    /// The stream's state.
     pub fn pause(self) -> Paused {
         Paused {
             cpu: self.cpu,
@@ -203,14 +203,14 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Continues from there, with the blocks that are needed for that and those that have come since.
+    /// Continues from a state, with the blocks that are needed for that and those that have come since.
     pub fn resume(paused: Paused, blocks: Vec<Block<'a>>) -> Stream<'a> {
         let mut blocks = blocks.into_iter().peekable();
         let block = paused.rest.and_then(|_| blocks.next());
         let entries = block.map_or(&[][..], |block| block.entries);
         let rest = &entries[entries.len().saturating_sub(paused.rest.unwrap_or_default())..];
         let follows = |next: &Block| block.is_none_or(|block| next.sequence == block.sequence.wrapping_add(1));
-        // What comes after it was not known when it began.
+        // The next block was not known when this one began.
         let gap = paused.gap || blocks.peek().is_some_and(|next| !follows(next));
         Stream {
             cpu: paused.cpu,
@@ -229,7 +229,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The stream of a CPU of which no block can be used: one gap.
+    /// The stream of a CPU without any usable block: one gap.
     pub fn unknown(cpu: CpuId, start: u64) -> Stream<'a> {
         Stream { gap: true, ..Stream::new(cpu, Vec::new(), start, Opening::Start) }
     }
@@ -239,7 +239,7 @@ impl<'a> Stream<'a> {
         self.from
     }
 
-    /// Counter up to which the blocks that were begun go.
+    /// Counter at the end of the blocks that were begun.
     pub fn until(&self) -> u64 {
         self.block.map_or(self.at, |block| self.at.max(block.end.wrapping_add(self.ahead)))
     }
@@ -253,7 +253,7 @@ impl<'a> Stream<'a> {
         let lost = self.block.map_or(0, |b| b.lost);
         let count = lost.saturating_sub(self.lost);
         self.lost = lost.max(self.lost);
-        // A call whose return is in its own entry had returned.
+        // A call with its return in its own entry had returned.
         if let (event::SYSCALL..=event::SYSCALL_LAST | event::SYSCALL32..=event::SYSCALL32_LAST, word) = self.last {
             self.at += word::Call::decode(word).folded.map_or(0, |(dur, _)| u64::from(dur));
         }
@@ -332,7 +332,7 @@ impl<'a> Stream<'a> {
         self.counter = self.counter.wrapping_add(u64::from(time).wrapping_sub(self.counter) & mask);
     }
 
-    /// Leaves the rest of a block that makes no sense.
+    /// Skips the rest of a block that makes no sense.
     #[cold]
     fn give_up(&mut self, fact: String) -> Option<Timed<'a>> {
         let unread = self.rest.len();
@@ -342,8 +342,8 @@ impl<'a> Stream<'a> {
         None
     }
 
-    /// A block cannot end before its entries: the counter stepped back among them, and none came later to tell. Where
-    /// the next block says that it stepped back, the end is a guess.
+    /// A block cannot end before its entries: the counter stepped back among them, and no later entry showed it. If the
+    /// next block reports a step back, the end is a guess.
     fn ends_before(&mut self) {
         let Some(block) = &self.block else { return };
         let told = self.back || self.blocks.peek().is_some_and(|next| next.back);
@@ -354,7 +354,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The time stays where it is until the counter, which was said in full, has caught up with it.
+    /// Holds the time until the counter, which was given in full, has caught up with it.
     #[cold]
     fn went_back(&mut self) {
         if !std::mem::replace(&mut self.back, true) {
@@ -363,7 +363,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Continues from the time of the last entry, if the counter is before it: how long the step took nobody knows.
+    /// Continues from the time of the last entry, if the counter is before it: the duration of the step is unknown.
     #[cold]
     fn stepped_back(&mut self) {
         let back = self.at.saturating_sub(self.now());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the decoder knows of each thread: its name, and the system call it is in.
+//! State of each thread in the decoder: its name, and the system call it is in.
 
 use foldhash::HashMap;
 
@@ -13,42 +13,42 @@ pub struct Task {
     pub pid: Pid,
     /// Its name.
     pub comm: NameId,
-    /// Name and pid, as spans of its user code are called.
+    /// Name and pid, the name of spans of its user code.
     pub user: NameId,
-    /// What a wakeup of it is called.
+    /// Name of its wakeups.
     pub runnable: NameId,
     /// Its control group.
     pub group: u16,
     /// The process it belongs to: its first thread.
     pub process: Pid,
-    /// Whether it was said to be one of the kernel.
+    /// True if it was reported as one of the kernel's.
     kernel: bool,
     call: Call,
     seen: Seen,
 }
 
-/// Whether a thread is inside a system call.
+/// System call of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Call {
-    /// Not known.
+    /// Unknown.
     #[default]
     Unknown,
-    /// It is in none: its last one returned.
+    /// None: its last one returned.
     Out,
-    /// It is in this one.
+    /// This one.
     In(u16),
 }
 
-/// Where and when something was learned: a CPU, and how many gaps it had by then.
+/// Place and time at which something was learned: a CPU, and the number of gaps it had by then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Index of the CPU.
     pub cpu: usize,
-    /// Gaps in its stream.
+    /// Number of gaps in its stream.
     pub gaps: u32,
 }
 
-/// Every thread met. A system call known on a CPU is forgotten when that CPU loses events: its return may be among
+/// Every thread seen. A system call known from a CPU is forgotten when that CPU loses events: its return may be among
 /// them.
 #[derive(Debug, Default)]
 pub struct Tasks {
@@ -57,7 +57,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// The index of a thread, which is added if it is new.
+    /// Index of a thread; a new thread is added.
     pub fn find(&mut self, pid: Pid, names: &mut Names) -> usize {
         if let Some(&i) = self.index.get(&pid) {
             return i;
@@ -75,7 +75,7 @@ impl Tasks {
         &self.list[index]
     }
 
-    /// Gives a thread this name; false if it had it.
+    /// Gives a thread this name; false if it already has it.
     pub fn rename(&mut self, index: usize, comm: &str, names: &mut Names) -> bool {
         let id = names.id(comm);
         let task = &mut self.list[index];
@@ -87,22 +87,23 @@ impl Tasks {
         true
     }
 
-    /// Puts a thread into this control group; false if it was there.
+    /// Puts a thread into this control group; false if it is already there.
     pub fn set_group(&mut self, index: usize, group: u16) -> bool {
         std::mem::replace(&mut self.list[index].group, group) != group
     }
 
-    /// Says which process a thread belongs to; false if that is known already, or is not said.
+    /// Sets the process of a thread; false if that is already known, or is not given.
     pub fn set_process(&mut self, index: usize, process: Pid) -> bool {
         process != Pid::IDLE && std::mem::replace(&mut self.list[index].process, process) != process
     }
 
-    /// Says whether a thread is one of the kernel; false if that is known already.
+    /// Sets whether a thread is one of the kernel's; false if that is already known.
     pub fn set_kernel(&mut self, index: usize, kernel: bool) -> bool {
         std::mem::replace(&mut self.list[index].kernel, kernel) != kernel
     }
 
-    /// The system call a thread is in, as far as that is known and still true; `gaps` are those of each CPU.
+    /// The system call a thread is in, as far as it is known and still true; `gaps` returns the number of each CPU's
+    /// gaps.
     pub fn call(&self, index: usize, gaps: impl Fn(usize) -> u32) -> Call {
         let task = &self.list[index];
         if gaps(task.seen.cpu) == task.seen.gaps {
@@ -112,7 +113,7 @@ impl Tasks {
         }
     }
 
-    /// Says which system call a thread is in.
+    /// Sets the system call a thread is in.
     pub fn set_call(&mut self, index: usize, call: Call, seen: Seen) {
         let task = &mut self.list[index];
         task.call = call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the raw formats have in common: a trace that is opened, then decoded event by event.
+//! The common part of the raw formats: a trace is opened, then decoded event by event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,56 +15,56 @@ use crate::event::{BlockLine, Event, Meta};
 use crate::id::CpuId;
 use crate::time::Time;
 
-/// A raw trace of any format, checked and not decoded.
+/// A raw trace of any format, checked but not decoded.
 pub trait Trace: Sync {
-    /// What the text says before all events.
+    /// The facts that the text has before all events.
     fn head(&self) -> Head;
 
     /// A decoder of all events; names are kept in `names`.
     fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't>;
 
-    /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
+    /// One CPU's blocks of a time range, and the one before them, as if the trace had wrapped.
     fn part<'t>(&'t self, cpu: CpuId, range: (Time, Time)) -> Box<dyn Trace + 't>;
 
-    /// The counter that its times are made of, where that is known.
+    /// The counter that its times are made from, if that is known.
     fn counter(&self) -> Option<Counter> {
         None
     }
 
-    /// The sentences of [`Meta::quality`] that speak of no damage: what the recorder itself says is not as asked for.
+    /// The sentences of [`Meta::quality`] that report no damage, but deviations that the recorder itself states.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// How long CPUs were idle, by the kernel's count.
+    /// Idle times of the CPUs, by the kernel's count.
     fn idle(&self) -> Vec<IdleTime> {
         Vec::new()
     }
 
-    /// Where in programs' files samples may lie, as far as it is known what the programs had in memory.
+    /// Places in programs' files where samples may lie, as far as the programs' memory is known.
     fn places(&self) -> BTreeSet<Place> {
         BTreeSet::new()
     }
 
-    /// Takes what functions are at some of these places: samples there are called after them.
+    /// Takes the functions at some of these places: samples there are named after them.
     fn tell(&mut self, _functions: &BTreeMap<Place, String>) {}
 
-    /// Forgets what names functions, of the kernel and of programs: samples are called by their addresses.
+    /// Forgets the names of functions, of the kernel and of programs: samples are named by their addresses.
     fn forget_functions(&mut self) {}
 }
 
-/// The processor's counter, of which times are made.
+/// The processor's counter, from which times are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
-    /// How.
+    /// Conversion to time.
     pub clock: Clock,
-    /// Its value when the recording began.
+    /// Counter value when the recording began.
     pub from: u64,
 }
 
-/// What turns a [`Trace`] into events.
+/// Decoder of a [`Trace`] into events.
 pub trait Decode: Send {
-    /// The next event, ordered by time; `None` at the end.
+    /// The next event in time order; `None` at the end.
     fn next(&mut self, names: &mut Names) -> Option<Event>;
 
     /// The next events, `max` of them or all that are left.
@@ -72,19 +72,19 @@ pub trait Decode: Send {
         std::iter::from_fn(|| self.next(names)).take(max).collect()
     }
 
-    /// What was counted up to now.
+    /// Counts so far.
     fn counts(&self) -> Counts;
 
-    /// As [`Trace::notes`], of what is only known once [`Decode::next`] has come to the end.
+    /// Like [`Trace::notes`], for facts that are only known once [`Decode::next`] has come to the end.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What is known about the whole trace: all, once [`Decode::next`] has come to the end.
+    /// Facts about the whole trace; complete once [`Decode::next`] has come to the end.
     fn meta(&self) -> Meta;
 }
 
-/// The numbers of the blocks that reach into a range of time, from when each begins, and of the one before them.
+/// Indexes of the blocks that reach into a time range, from the start of each, and of the one before them.
 pub(crate) fn within(begins: impl Iterator<Item = Time>, (from, to): (Time, Time)) -> Range<usize> {
     let (mut first, mut end) = (0usize, 0);
     for (n, begin) in begins.take_while(|&begin| begin < to).enumerate() {
@@ -93,7 +93,7 @@ pub(crate) fn within(begins: impl Iterator<Item = Time>, (from, to): (Time, Time
     first.saturating_sub(1)..end
 }
 
-/// What is known of a trace before it is decoded.
+/// Facts about a trace that are known before it is decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// See [`Meta::format`].
@@ -104,6 +104,6 @@ pub struct Head {
     pub unseen: Unseen,
     /// The minute that times count from, in Unix seconds.
     pub base: i64,
-    /// The blocks in use, by begin.
+    /// The blocks in use, in the order of their begin.
     pub blocks: Vec<BlockLine>,
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the records of chosen tracepoints say: fields with names, as the kernel described them when the trace was made.
+//! Contents of the records of chosen tracepoints: fields with names, as the kernel described them when the trace was
+//! made.
 //!
 //! A description is a name record of the file:
 //!
@@ -9,11 +10,11 @@
 //! pid i 16 4
 //! ```
 //!
-//! Types: `u` number, `i` number with its sign, `x` number to be shown in base 16, `s` text, `b` bytes; `d` and `r` a
-//! word that says where a text is, as the kernel's `__data_loc` and `__rel_loc` do, `D` and `R` where bytes are. A number of several items has bytes
-//! for each: `u4`.
+//! Types: `u` number, `i` signed number, `x` number to be shown in base 16, `s` text, `b` bytes; `d` and `r` a word
+//! that locates a text, like the kernel's `__data_loc` and `__rel_loc`, `D` and `R` one that locates bytes. A number of
+//! several items has bytes for each: `u4`.
 //!
-//! Invariant: no content makes the reader fail; what an entry has no room for is shown as `...`.
+//! Invariant: no content makes the reader fail; a value that does not fit into an entry is shown as `...`.
 
 use std::fmt::Write;
 
@@ -24,7 +25,7 @@ use crate::event::names::clean;
 /// Bytes before the words of an entry in the kernel's record, which the places in a `__data_loc` count from.
 const COMMON_BYTES: usize = 8;
 
-/// The tracepoints that were chosen.
+/// The chosen tracepoints.
 #[derive(Debug, Default)]
 pub struct Tracepoints {
     known: Vec<Option<Tracepoint>>,
@@ -42,12 +43,12 @@ struct Field {
     kind: u8,
     at: usize,
     bytes: usize,
-    /// Bytes of an item of numbers.
+    /// Size in bytes of one number.
     item: usize,
 }
 
 impl Tracepoints {
-    /// Those that the names of a file describe.
+    /// The tracepoints that the names of a file describe.
     pub fn new(records: &[Name]) -> Tracepoints {
         let mut all = Tracepoints::default();
         for record in records.iter().filter(|record| record.kind == NameKind::Tracepoint as u16) {
@@ -60,8 +61,7 @@ impl Tracepoints {
         all
     }
 
-    /// What an entry is called: `sched:sched_wakeup(comm=bash,pid=7)`; by its number and words, where nothing describes
-    /// it.
+    /// Name of an entry: `sched:sched_wakeup(comm=bash,pid=7)`; its number and words, if nothing describes it.
     pub fn label(&self, number: u32, record: &[u8]) -> String {
         match self.known.get(number as usize).and_then(Option::as_ref) {
             Some(tracepoint) => tracepoint.label(record),
@@ -101,7 +101,7 @@ impl Field {
         Some(Field { name: clean(name.as_bytes()), kind: letter, at, bytes, item })
     }
 
-    /// What an entry has for it, if there was room.
+    /// The field's value in an entry, if it fits.
     fn value(&self, record: &[u8]) -> Option<String> {
         let own = record.get(self.at..self.at.checked_add(self.bytes)?);
         let located = |from: usize| {
@@ -114,7 +114,7 @@ impl Field {
             })
         };
         match self.kind {
-            // One that reaches beyond the entry is shown as far as it goes.
+            // A text that reaches beyond the entry is shown as far as it goes.
             b's' => record.get(self.at..).map(|rest| cut(rest, self.bytes)),
             b'd' | b'D' => located(0),
             b'r' | b'R' => located(COMMON_BYTES + self.at + 4),
@@ -138,7 +138,7 @@ impl Field {
     }
 }
 
-/// A text of up to `bytes` bytes, up to its end mark.
+/// A text of up to `bytes` bytes, up to its terminator.
 fn cut(rest: &[u8], bytes: usize) -> String {
     let whole = &rest[..bytes.min(rest.len())];
     let ended = whole.split(|&c| c == 0).next().unwrap_or_default();

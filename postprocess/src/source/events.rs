@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events from text or frames of ours, or from the text of others, whichever the input has, in batches.
+//! Batches of events from our text or frames, or from the text of other tools, whichever the input has.
 
 use std::io::{self, BufRead, Read};
 
@@ -16,7 +16,7 @@ use crate::time::Time;
 /// Reads all events, from text or frames.
 ///
 /// # Errors
-/// Whatever error `input` returns, or that the frames are of a version not known.
+/// Any error of `input`, or that the frames are of an unknown version.
 pub fn read(input: impl Read) -> io::Result<Events> {
     let mut batches = open(input)?.events()?;
     let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
@@ -27,11 +27,11 @@ pub fn read(input: impl Read) -> io::Result<Events> {
     Ok(Events { meta: batches.finish(), names, events })
 }
 
-/// Events, ordered by time: one that comes with an earlier time than one before gets that one's.
+/// Events in time order: an event with an earlier time than one before it gets the later time.
 #[derive(Debug)]
 pub struct Batches<R> {
     form: Form<R>,
-    /// Time of the last event, and how many came with an earlier one.
+    /// Time of the last event, and the number of events that came with an earlier one.
     last: Time,
     late: u64,
 }
@@ -45,10 +45,10 @@ enum Form<R> {
 }
 
 impl<R: BufRead> Batches<R> {
-    /// Looks at what `input` has, and reads what is known before the events.
+    /// Detects the form of `input`, and reads the facts before the events.
     ///
     /// # Errors
-    /// Whatever error `input` returns, here and below; or that the frames are of a version not known.
+    /// Any error of `input`, here and below; or that the frames are of an unknown version.
     pub(super) fn open(kind: Kind, mut input: R) -> io::Result<Batches<R>> {
         let form = match frame::begins::<Event>(&mut input)? {
             true => Form::Frames(Box::new(frame::Reader::new(input)?)),
@@ -59,7 +59,7 @@ impl<R: BufRead> Batches<R> {
         Ok(Batches { form, last: Time::MIN, late: 0 })
     }
 
-    /// What is known about the whole trace so far.
+    /// Facts about the whole trace so far.
     pub fn meta(&self) -> &Meta {
         match &self.form {
             Form::Text(text) => text.meta(),
@@ -72,7 +72,7 @@ impl<R: BufRead> Batches<R> {
     /// The next events; `None` at the end.
     ///
     /// # Errors
-    /// Whatever the input returns.
+    /// Any error of the input.
     pub fn batch(&mut self) -> io::Result<Option<Batch<Event>>> {
         let mut batch = match &mut self.form {
             Form::Text(text) => text.batch()?,
@@ -88,7 +88,7 @@ impl<R: BufRead> Batches<R> {
         Ok(batch)
     }
 
-    /// What is known about the whole trace at the end.
+    /// Facts about the whole trace at the end.
     pub fn finish(self) -> Meta {
         let mut meta = match self.form {
             Form::Text(text) => text.finish(),

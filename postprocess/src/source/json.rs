@@ -19,14 +19,14 @@ use crate::span::order::order;
 use crate::span::{Meta, Span, Spans, NONE};
 use crate::time::Time;
 
-/// Seconds that a time may have, and what a number of JSON is exact up to.
+/// Maximum seconds of a time, and the limit up to which a JSON number is exact.
 const LONGEST: u64 = 10_000_000_000;
 const VALUE: f64 = 9_007_199_254_740_992.0;
 
 #[derive(Deserialize)]
 struct Entry(f64, f64, i64, i64, i64, i64, Option<f64>, Option<f64>, i64, String);
 
-/// Which list the entries that come next belong to.
+/// The list that the next entries belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum List {
     /// `events` or `extra`.
@@ -35,7 +35,7 @@ enum List {
     Views,
 }
 
-/// What was read so far.
+/// Contents read so far.
 struct Reader {
     meta: Meta,
     names: Names,
@@ -43,13 +43,13 @@ struct Reader {
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
     recent: Vec<NameId>,
     list: List,
-    /// Whether a list of spans has begun, and whether the head of another trace came after it.
+    /// True once a list of spans has begun, and once the head of another trace came after it.
     begun: bool,
     another: bool,
-    /// Spans up to the list's end, and how many that says; `None` before it.
+    /// Number of spans up to the list's end, and the number that the end states; `None` before it.
     count: u64,
     ended: Option<u64>,
-    /// Whether the last line ends with a bracket, as the last of all does.
+    /// True if the last line ends with a bracket, as the last line of all does.
     closed: bool,
 }
 
@@ -58,12 +58,12 @@ struct Reader {
 /// Lines that are neither metadata nor a span are counted in [`Meta::quality`].
 ///
 /// # Errors
-/// Whatever error `input` returns.
+/// Any error of `input`.
 pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
     read_into(input, SpanLimit::new(usize::MAX))
 }
 
-/// As [`read`], handing the spans to `keep`.
+/// Like [`read`], but passes the spans to `keep`.
 ///
 /// # Errors
 /// As [`read`].
@@ -124,8 +124,8 @@ impl Reader {
         }
     }
 
-    /// Takes a line that is a span in the form that [`write`](crate::sink::json::write) gives it: times of eight decimals, whole numbers, no
-    /// escape in the name. Nothing for any other.
+    /// Takes a line that is a span in the form of [`write`](crate::sink::json::write): times of eight decimals, whole
+    /// numbers, no escape in the name. `None` for any other line.
     fn plain(&mut self, line: &[u8]) -> Option<()> {
         let mut rest = line.strip_suffix(b",").unwrap_or(line).strip_prefix(b"[")?;
         let (start, dur) = (time(&mut rest)?, time(&mut rest)?);
@@ -135,7 +135,7 @@ impl Reader {
         }
         let [cpu, pid, rpc, event, arg, ret, ipc] = columns;
         let name = rest.strip_prefix(b" \"")?.strip_suffix(b"\"]")?;
-        // The list's end has none.
+        // The list's end has no name.
         if self.list != List::Spans || name.is_empty() {
             return None;
         }
@@ -144,7 +144,7 @@ impl Reader {
             let plain = name.iter().all(|&c| !matches!(c, b'"' | b'\\') && c >= b' ');
             *recent = self.names.id(std::str::from_utf8(name).ok().filter(|_| plain)?);
         }
-        // A `null` is too small for any of these.
+        // A `null` is too small for all of these.
         let number = |column: i64| i32::try_from(column).ok();
         let (cpu, pid) = (CpuId::of_column(cpu)?, Pid::of_column(pid)?);
         let (rpc, event) = (number(rpc)?, number(event)?);
@@ -156,8 +156,8 @@ impl Reader {
         Some(())
     }
 
-    /// Takes all that stands in a line: keys with their values, entries of lists, brackets. Nothing if there is
-    /// something else; what stood before it has been taken.
+    /// Takes everything in a line: keys with their values, entries of lists, brackets. `None` if there is something
+    /// else; everything before it has been taken.
     fn line(&mut self, line: &str) -> Option<()> {
         let mut rest = line;
         loop {
@@ -170,7 +170,7 @@ impl Reader {
         }
     }
 
-    /// Takes an entry of a list; returns what stands after it.
+    /// Takes an entry of a list; returns the text after it.
     fn entry<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         if self.list == List::Views {
             let (view, rest) = first(text)?;
@@ -188,7 +188,7 @@ impl Reader {
         Some(rest)
     }
 
-    /// The span of an entry; nothing if a number in it is impossible.
+    /// The span of an entry; `None` if a number in it is impossible.
     fn span(&mut self, l: Entry) -> Option<Span> {
         let time = |seconds: f64| (seconds.abs() < LONGEST as f64).then(|| Time::of_seconds(seconds));
         let number = |column: i64| i32::try_from(column).ok();
@@ -210,7 +210,7 @@ impl Reader {
         Some(span)
     }
 
-    /// Takes a key with its value, or the start of a list; returns what stands after it.
+    /// Takes a key with its value, or the start of a list; returns the text after it.
     fn key<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let (name, rest) = first::<String>(text)?;
         let rest = rest.trim_start().strip_prefix(':')?.trim_start();
@@ -244,7 +244,7 @@ fn time(rest: &mut &[u8]) -> Option<Time> {
 /// Takes a blank, a whole number or `null`, and the comma after it.
 #[inline]
 fn whole(rest: &mut &[u8]) -> Option<i64> {
-    // Most have one digit.
+    // Most numbers have one digit.
     if let [b' ', digit @ b'0'..=b'9', b',', behind @ ..] = *rest {
         *rest = behind;
         return Some((digit - b'0').into());
@@ -256,14 +256,14 @@ fn whole(rest: &mut &[u8]) -> Option<i64> {
     Some(number)
 }
 
-/// The JSON value that a text begins with, and what stands after it.
+/// The JSON value at the start of a text, and the rest.
 fn first<T: serde::de::DeserializeOwned>(text: &str) -> Option<(T, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     let value = values.next()?.ok()?;
     Some((value, &text[values.byte_offset()..]))
 }
 
-/// Takes the value of a key; keys that are not known are passed over.
+/// Takes the value of a key; unknown keys are skipped.
 fn set(meta: &mut Meta, key: &str, value: &Value) {
     let string = || value.as_str().unwrap_or_default().to_string();
     let number = || value.as_u64().unwrap_or_default();

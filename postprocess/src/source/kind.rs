@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Kind: what a file is, by its first bytes; and which tools make something else of it.
+//! Kind of a file, by its first bytes; and the tools that convert it.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::span::Span;
 
 use super::{perfetto, tracepoint, Stage};
 
-/// Bytes from the beginning by which a kind is recognized.
+/// Number of bytes from the start that are enough to recognize a kind.
 pub const LOOK: usize = 4096;
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing at all.
+    /// An empty file.
     Empty,
     /// A raw trace, ours.
     Raw,
@@ -27,26 +27,26 @@ pub enum Kind {
     Original,
     /// Events, as lines or frames.
     Events,
-    /// The kernel's tracepoints, as others write them in text.
+    /// The kernel's tracepoints, as text from other tools.
     Tracepoints,
-    /// The same as Perfetto keeps them.
+    /// The same in Perfetto's format.
     Perfetto,
-    /// As perf does.
+    /// The same in perf's format.
     Perf,
-    /// And trace-cmd.
+    /// The same in trace-cmd's format.
     TraceCmd,
     /// Spans, as JSON or frames.
     Spans,
     /// A page.
     Page,
-    /// Bytes that are no text, of no kind known.
+    /// Bytes that are not text, of an unknown kind.
     Binary,
-    /// Text of no kind known; it may have been cut out of one.
+    /// Text of an unknown kind; it may have been cut out of a known one.
     Text,
 }
 
 impl Kind {
-    /// Where files of this kind are on their way to a page; `None` if they are nothing that KUtrace writes.
+    /// The stage of files of this kind on their way to a page; `None` if KUtrace does not write them.
     pub fn stage(self) -> Option<Stage> {
         match self {
             Kind::Raw | Kind::Machines | Kind::Original => Some(Stage::Raw),
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-/// What a file that begins so is.
+/// Kind of a file with this start.
 pub fn of(start: &[u8]) -> Kind {
     let text = start.trim_ascii_start();
     match text.first() {
@@ -81,7 +81,7 @@ pub fn of(start: &[u8]) -> Kind {
     }
 }
 
-/// Whether a text begins with three numbers, as event lines do.
+/// True if a text begins with three numbers, like event lines.
 fn is_event(text: &[u8]) -> bool {
     let line = text.split(|&c| c == b'\n').next().unwrap_or_default();
     let fields: Vec<&[u8]> = line.split(|&c| c == b' ').filter(|f| !f.is_empty()).take(4).collect();
@@ -108,7 +108,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The command line by which `tool`, which reads `wanted`, gets that out of `file`, which is of another kind.
+/// The command line that makes the stage `wanted`, which `tool` reads, from `file`, which is of another kind.
 pub fn way(kind: Kind, wanted: Stage, tool: &str, file: &str) -> Option<String> {
     let to_spans = match kind {
         Kind::Raw | Kind::Machines | Kind::Original => format!("rawtoevent {file} | eventtospan"),

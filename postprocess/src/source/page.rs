@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a page's file has around its data, ours and the original's: by these marks it is recognized, read and lifted.
+//! Marks in a page's file around its data, ours and the original's: the page is recognized, read and lifted by them.
 
-/// Where the description of the data begins; this and what follows ends at the next `<`.
+/// Start of the description of the data; the description, and each item after it, ends at the next `<`.
 pub const ABOUT: &str = "<script type=\"application/json\" id=\"ku-meta\"";
-/// Where each chunk of the data begins.
+/// Start of each chunk of the data.
 pub const CHUNK: &str = "<script type=\"text/plain\" class=\"ku-data\">";
-/// Where what was added to the page begins: notes, views.
+/// Start of additions to the page: notes, views.
 pub const ADDED: &str = "<script type=\"application/json\" id=\"ku-added\"";
-/// Between these comments, a page of the original has its JSON, in one line between apostrophes; nothing else follows
-/// other.
+/// Between these comments, a page of the original has its JSON, in one line between apostrophes; the page's program
+/// follows that line.
 pub const ORIGINAL: [&str; 2] = ["<!-- selfcontained1 -->", "<!-- selfcontained2 -->"];
 
-/// What a page with data has, ours and the original's.
+/// Marks of a page with data, ours and the original's.
 pub const DATA: [&str; 2] = [ABOUT, ORIGINAL[0]];
-/// How a page ends.
+/// End of a page.
 pub const END: &str = "</html>";

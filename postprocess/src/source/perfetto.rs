@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events from a trace of Perfetto's: what it recorded of the kernel's tracepoints, in its protobuf schema.
+//! Events from a trace of Perfetto's: its recording of the kernel's tracepoints, in its protobuf schema.
 //!
-//! They become lines of [`tracepoint`](super::tracepoint), so that the same holds for them as for those in text. A trace
-//! has the events of one CPU after those of another: all are kept as bytes, and are read in order of their times once
-//! the trace has ended.
+//! They become lines of [`tracepoint`](super::tracepoint), and follow the same rules as lines of text. A trace has the
+//! events of one CPU after those of another: all are kept as bytes, and are read in time order once the trace has
+//! ended.
 //!
-//! Invariants: no content is an error; what makes no sense is counted. Memory is that of the events' bytes, and 24 bytes
-//! for each.
+//! Invariants: no content is an error; content that makes no sense is counted. Memory is that of the events' bytes, and
+//! 24 bytes for each event.
 
 mod message;
 
@@ -28,17 +28,18 @@ use message::{CompactSched, FtraceEvent, FtraceEventBundle, Happened, SchedSwitc
 
 /// The byte before each packet: field 1, with a length.
 const PACKET: u8 = 0x0a;
-/// Bytes of packets that were compressed together, at most.
+/// Maximum bytes of packets that were compressed together.
 const UNPACKED_MAX: u64 = 1 << 28;
 /// Clocks by the numbers that Perfetto gives them.
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
-/// Events that are converted before the first is handed on.
+/// Number of events converted before the first is passed on.
 const AHEAD: usize = 1 << 16;
-/// Events handed on at a time.
+/// Number of events in a batch.
 const BATCH: usize = 1 << 12;
 
-/// Whether a file that begins so is one: its first packet has fields as far as it goes, and not all is text.
+/// True if a file with this start is such a trace: its first packet has fields as far as it goes, and not everything is
+/// text.
 pub fn is_trace(start: &[u8]) -> bool {
     let is_text = |c: &u8| *c >= b' ' || c.is_ascii_whitespace();
     let mut rest = start;
@@ -52,7 +53,7 @@ pub fn is_trace(start: &[u8]) -> bool {
     length > 0 && has_fields(packet, packet.len() as u64 == length) && !start.iter().all(is_text)
 }
 
-/// Whether a message has fields of possible kinds; one that is not `whole` as far as it goes.
+/// True if a message has fields of possible kinds; a message that is not `whole`, as far as it goes.
 fn has_fields(mut rest: &[u8], whole: bool) -> bool {
     while !rest.is_empty() {
         let Some(tag) = varint(&mut rest) else { return !whole };
@@ -77,19 +78,19 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     prost::encoding::decode_varint(rest).ok()
 }
 
-/// Reads the events of such a trace.
+/// Reads the events of a trace.
 #[derive(Debug)]
 pub struct Packets {
     read: Kept,
-    /// Moments converted.
+    /// Number of moments converted.
     next: usize,
     convert: Converter,
     names: Names,
-    /// Names handed on.
+    /// Number of names passed on.
     sent: usize,
-    /// Events that made no sense.
+    /// Number of events that made no sense.
     unread: u64,
-    /// What was known when the first events were handed on.
+    /// Facts known when the first events were passed on.
     meta: Meta,
 }
 
@@ -97,7 +98,7 @@ impl Packets {
     /// A reader of `input`, which has read all of it.
     ///
     /// # Errors
-    /// Whatever error `input` returns.
+    /// Any error of `input`.
     pub fn new(input: impl BufRead) -> io::Result<Packets> {
         let mut read = Kept::default();
         read.packets(input)?;
@@ -116,7 +117,7 @@ impl Packets {
         Ok(packets)
     }
 
-    /// What is known about the whole trace so far.
+    /// Facts about the whole trace so far.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -130,7 +131,7 @@ impl Packets {
         Some(Batch { names, rows }).filter(|batch| !batch.rows.is_empty())
     }
 
-    /// What is known about the whole trace at the end.
+    /// Facts about the whole trace at the end.
     pub fn finish(self) -> Meta {
         let mut meta = self.convert.meta();
         let Kept { damaged, cut, .. } = self.read;
@@ -146,7 +147,7 @@ impl Packets {
         meta
     }
 
-    /// Takes a moment; false if there is none.
+    /// Converts the next moment; false if there is none.
     fn convert_next(&mut self) -> bool {
         let Some(moment) = self.read.moments.get(self.next) else { return false };
         self.next += 1;
@@ -181,27 +182,27 @@ impl Packets {
     }
 }
 
-/// What a trace has, kept until it has ended.
+/// Contents of a trace, kept until it has ended.
 #[derive(Debug, Default)]
 struct Kept {
     /// Events, one after the other.
     bytes: Vec<u8>,
     moments: Vec<Moment>,
-    /// Names and processes of threads.
+    /// Names and processes of threads. The process is `None` if unknown.
     threads: BTreeMap<u32, (String, Option<u32>)>,
     host: String,
     kernel: String,
-    /// Nanoseconds from the boot clock to 1970, as first said.
+    /// Nanoseconds from the boot clock to 1970, by the first snapshot.
     since_1970: Option<i64>,
-    /// Whether events have times of another clock than that.
+    /// True if events have times of another clock.
     other_clock: bool,
-    /// Packets that made no sense.
+    /// Number of packets that made no sense.
     damaged: u64,
-    /// Where no packet begins that should.
+    /// Offset at which a packet should begin and does not.
     cut: Option<u64>,
 }
 
-/// An event: when, where, and its place among the bytes; none if events are missing here.
+/// An event: time, CPU, and its place among the bytes; without bytes, events are missing here.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     at: u64,
@@ -211,7 +212,7 @@ struct Moment {
 }
 
 impl Kept {
-    /// What is added to the times of events.
+    /// Offset added to the times of events.
     fn shift(&self) -> i64 {
         self.since_1970.filter(|_| !self.other_clock).unwrap_or(0)
     }
@@ -238,7 +239,7 @@ impl Kept {
         }
     }
 
-    /// Takes a packet, of which those inside are taken unless it was inside itself.
+    /// Takes a packet, and the packets inside it, unless it was itself inside another.
     fn packet(&mut self, bytes: &[u8], outer: bool) -> io::Result<()> {
         let Ok(packet) = TracePacket::decode(bytes) else {
             self.damaged += 1;
@@ -288,7 +289,7 @@ impl Kept {
         read.is_ok() && rest.position() as usize == bytes.len()
     }
 
-    /// What is said of a thread first is its name; a process may be said later.
+    /// The first name given for a thread is kept; its process may come later.
     fn introduce(&mut self, tid: Option<i32>, name: &str, process: Option<i32>) {
         let number = |id: Option<i32>| id.and_then(|id| u32::try_from(id).ok()).filter(|&id| id > 0);
         let Some(tid) = number(tid) else { return };
@@ -330,7 +331,7 @@ impl Kept {
     }
 }
 
-/// The events of lists of fields, without the thread that runs.
+/// The events in lists of fields, without the running thread.
 fn expanded(compact: &CompactSched) -> Vec<FtraceEvent> {
     let name = |index: Option<&u32>| index.and_then(|&index| compact.intern_table.get(index as usize)).cloned();
     let mut events = Vec::new();
@@ -357,7 +358,7 @@ fn expanded(compact: &CompactSched) -> Vec<FtraceEvent> {
     events
 }
 
-/// The length of the packet that comes next, and how many bytes say so; nothing if none does.
+/// The length of the next packet, and the number of bytes that encode it; `None` if there is no length.
 fn length(input: &mut impl BufRead) -> io::Result<Option<(u64, u64)>> {
     let (mut length, mut byte) = (0, [0]);
     for n in 0..11 {
@@ -379,7 +380,7 @@ fn length(input: &mut impl BufRead) -> io::Result<Option<(u64, u64)>> {
     Ok(None)
 }
 
-/// An event as a line has it: which it is, and its fields, where this thread runs.
+/// An event as a line: its name, and its fields, where this thread runs.
 fn line(happened: Happened, running: Option<u32>) -> (String, String) {
     let name = |comm: Option<String>| one_word(&comm.unwrap_or_default());
     let number = |number: Option<i32>| number.unwrap_or(-1);

@@ -12,10 +12,10 @@ use crate::span::limit::Keep;
 use crate::span::{order, Span, Spans};
 use crate::time::Time;
 
-/// Reads all spans, and hands them to `keep`.
+/// Reads all spans, and passes them to `keep`.
 ///
 /// # Errors
-/// Whatever error `input` returns, or that the frames are of a version not known.
+/// Any error of `input`, or that the frames are of an unknown version.
 pub fn read(mut input: impl BufRead, mut keep: impl Keep) -> io::Result<Spans> {
     if !frame::begins::<Span>(&mut input)? {
         return json::read_into(&mut input, keep);
@@ -42,7 +42,7 @@ pub fn read(mut input: impl BufRead, mut keep: impl Keep) -> io::Result<Spans> {
 pub struct Backward(u64);
 
 impl Backward {
-    /// Lets those among `spans` end where they begin.
+    /// Makes those among `spans` end where they begin.
     pub fn end(&mut self, spans: &mut [Span]) {
         for span in spans.iter_mut().filter(|span| span.dur < Time::ZERO) {
             span.dur = Time::ZERO;
@@ -50,7 +50,7 @@ impl Backward {
         }
     }
 
-    /// What is to be said of them, if there were any.
+    /// Sentence about these spans, if there were any.
     pub fn sentence(self) -> Option<String> {
         let spans = count(self.0, "span ends before it begins", "spans end before they begin");
         Some(format!("{spans}; taken as of no length")).filter(|_| self.0 > 0)

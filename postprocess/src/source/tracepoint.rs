@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events from the text that others write of the kernel's tracepoints: /sys/kernel/tracing/trace, `trace-cmd report`,
-//! `perf script`.
+//! Events from other tools' text of the kernel's tracepoints: /sys/kernel/tracing/trace, `trace-cmd report`, `perf
+//! script`.
 //!
-//! [`line`] reads a line, [`convert`] makes events of it, with the table's numbers. What such a recording cannot tell
-//! depends on the events that were switched on, of which the text says nothing: what is not among all of its lines it
-//! is taken not to tell. Rules that ask for it while events come know the first [`AHEAD`] lines.
+//! [`line`] reads a line, [`convert`] makes events of it, with the table's numbers. A recording's capabilities depend
+//! on the events that were switched on, which the text does not list: whatever is in none of its lines counts as
+//! unseen. Rules that need this while events arrive know the first [`AHEAD`] lines.
 //!
-//! Times are those of the recording's clock, as if it had begun in 1970, so they are the file's own, unless the head that
-//! perf writes tells the time of day. Invariant: no content is an error; lines that make no sense are counted.
+//! Times are those of the recording's clock, as if it had begun in 1970, so they are the file's own, unless perf's head
+//! has the time of day. Invariant: no content is an error; lines that make no sense are counted.
 
 pub mod line;
 pub mod convert;
@@ -20,29 +20,29 @@ use crate::event::{Event, Meta};
 use crate::line::{Lines, Unread};
 use convert::Converter;
 
-/// Lines that are read before the first event is handed on.
+/// Number of lines read before the first event is passed on.
 const AHEAD: u64 = 1 << 16;
-/// Events handed on at a time.
+/// Number of events in a batch.
 const BATCH: usize = 1 << 12;
 
-/// Whether a text that begins so is one of these.
+/// True if a text with this start is one of these.
 pub fn is_text(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start);
-    // Before perf's events there may be a long head.
+    // A long head may come before perf's events.
     ["# tracer: ", "# ========\n"].iter().any(|first| text.starts_with(first))
         || text.lines().take(80).any(|one| line::read(one).is_some())
 }
 
-/// Reads the events of such a text.
+/// Reads the events of a text of tracepoints.
 #[derive(Debug)]
 pub struct Text<R> {
     lines: Lines<R>,
     convert: Converter,
     names: Names,
-    /// Names handed on.
+    /// Number of names passed on.
     sent: usize,
     unread: Unread,
-    /// What was known when the first events were handed on.
+    /// Facts known when the first events were passed on.
     meta: Meta,
 }
 
@@ -50,7 +50,7 @@ impl<R: BufRead> Text<R> {
     /// A reader of `input`, which has read the first lines.
     ///
     /// # Errors
-    /// Whatever error `input` returns, here and below.
+    /// Any error of `input`, here and below.
     pub fn new(input: R) -> io::Result<Text<R>> {
         let mut names = Names::default();
         let convert = Converter::new(&mut names);
@@ -61,7 +61,7 @@ impl<R: BufRead> Text<R> {
         Ok(text)
     }
 
-    /// What is known about the whole trace so far.
+    /// Facts about the whole trace so far.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -78,14 +78,14 @@ impl<R: BufRead> Text<R> {
         Ok(Some(Batch { names, rows }).filter(|batch| !batch.rows.is_empty()))
     }
 
-    /// What is known about the whole trace at the end.
+    /// Facts about the whole trace at the end.
     pub fn finish(self) -> Meta {
         let mut meta = self.convert.meta();
         meta.quality.extend(self.unread.sentence("text"));
         meta
     }
 
-    /// Takes a line; false if there is none.
+    /// Reads a line; false if there is none.
     fn next_line(&mut self) -> io::Result<bool> {
         let Some(text) = self.lines.read()? else { return Ok(false) };
         let text = String::from_utf8_lossy(text);

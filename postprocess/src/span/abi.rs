@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What numbers mean on the machine that was traced: told by the trace's own tables of names, those of x86-64 Linux
-//! where it has none.
+//! Meaning of numbers on the traced machine: from the trace's own tables of names, or from those of x86-64 Linux where
+//! the trace has none.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ static X86: LazyLock<Vec<Option<Call>>> = LazyLock::new(|| {
     calls
 });
 
-/// The event number of the system call that a name of this kind is about, if it is about one.
+/// Event number of the system call that a name of this kind belongs to, if it belongs to one.
 fn call_number(kind: u32, n: u32) -> Option<u32> {
     let (first, last) = match kind {
         kind if kind == NameKind::Syscall as u32 => (number::SYSCALL, number::SYSCALL_LAST),
@@ -36,22 +36,22 @@ fn call_number(kind: u32, n: u32) -> Option<u32> {
     first.checked_add(n).filter(|&call| call <= last)
 }
 
-/// The numbers of the traced machine.
+/// Number assignments of the traced machine.
 #[derive(Clone, Debug)]
 pub struct TracedAbi {
-    /// What the trace's names tell of its system calls, by event number from [`number::SYSCALL`] on.
+    /// System calls that the trace names, by event number from [`number::SYSCALL`] on.
     calls: Vec<Option<Call>>,
-    /// That the calls of x86-64 are not this machine's.
+    /// True if the system call numbers of x86-64 do not apply to this machine.
     foreign: bool,
-    /// That its traps are those of arm64 and RISC-V.
+    /// True if its trap numbers are those of arm64 and RISC-V.
     generic: bool,
     /// Interrupts of timers.
     timers: Vec<Work>,
     /// Interrupts of disks.
     disks: Vec<Work>,
-    /// Interrupts by which one CPU makes another do something.
+    /// Interrupts with which one CPU makes another do something.
     remote: Vec<Work>,
-    /// The interrupt that softirqs have the number of.
+    /// The interrupt whose number stands for softirqs.
     softirq: Work,
 }
 
@@ -72,7 +72,7 @@ impl Default for TracedAbi {
 }
 
 impl TracedAbi {
-    /// Learns from a name; the number of the call that locks are made of tells whose calls they are.
+    /// Learns from a name; the number of the futex call identifies the table of system calls.
     pub fn learn(&mut self, kind: u32, n: u32, text: &str) {
         if let Some(call) = call_number(kind, n) {
             self.calls[(call - number::SYSCALL) as usize] = Some(Call::named(text));
@@ -98,7 +98,7 @@ impl TracedAbi {
         }
     }
 
-    /// What an event says where softirqs have the number they have on x86-64.
+    /// The event with this machine's softirq number replaced by that of x86-64.
     #[inline]
     pub fn what(&self, what: What) -> What {
         match what {
@@ -108,22 +108,22 @@ impl TracedAbi {
         }
     }
 
-    /// Whether this interrupt is a timer's.
+    /// True if this interrupt is a timer's.
     pub fn is_timer(&self, irq: Work) -> bool {
         self.timers.contains(&irq)
     }
 
-    /// Whether this interrupt is a disk's.
+    /// True if this interrupt is a disk's.
     pub fn is_disk(&self, irq: Work) -> bool {
         self.disks.contains(&irq)
     }
 
-    /// Whether what is done in this interrupt was asked for by the CPU that sent it.
+    /// True if the CPU that sent this interrupt asked for the work done in it.
     pub fn is_remote(&self, irq: Work) -> bool {
         self.remote.contains(&irq)
     }
 
-    /// Whether this trap is a page fault.
+    /// True if this trap is a page fault.
     pub fn is_page_fault(&self, trap: Work) -> bool {
         match trap {
             Work::Trap(vector) if self.generic => (4..16).contains(&vector),
@@ -131,17 +131,17 @@ impl TracedAbi {
         }
     }
 
-    /// Whether this call never returns: exit, exit_group.
+    /// True if this call never returns: exit, exit_group.
     pub fn is_exit(&self, call: Work) -> bool {
         self.call(call).special == Some(Special::End)
     }
 
-    /// Whether this call returns the id of a new thread: clone, fork, vfork, clone3.
+    /// True if this call returns the id of a new thread: clone, fork, vfork, clone3.
     pub fn is_birth(&self, call: Work) -> bool {
         self.call(call).special == Some(Special::Fork)
     }
 
-    /// What is known of a system call.
+    /// Description of a system call.
     pub fn call(&self, call: Work) -> Call {
         let at = call.number().wrapping_sub(number::SYSCALL) as usize;
         let told = self.calls.get(at).copied().flatten();

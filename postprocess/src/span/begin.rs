@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a thread is inside of since before anything was known of it.
+//! Calls and interrupts that a thread was already inside of when the trace first saw it.
 //!
-//! A CPU's recording begins, and continues after a gap, inside of anything; and a thread that is met for the first time
-//! comes out of what it went to sleep in before. Only its return tells what that was, and that is then not a repair:
-//! the call began before, and has all time since. So a CPU's execution spans are held back until something shows that
-//! its thread is, or was, in user code. A thread that goes to sleep before that is still in doubt when it runs again:
-//! the return then tells what its earlier runs were, too, as far back as spans are kept.
+//! A CPU's recording begins, and continues after a gap, in the middle of anything; and a thread that is met for the
+//! first time returns from whatever it went to sleep in earlier. Only the return shows what that was, and this is not a
+//! repair: the call began earlier, and gets all the time since. The builder therefore holds back a CPU's execution
+//! spans until an event shows that its thread is, or was, in user code. A thread that goes to sleep before that is
+//! still in doubt when it runs again: its return then also identifies its earlier runs, as far back as spans are kept.
 //!
-//! Invariant: what is held back is bounded, and a CPU's spans are written in order.
+//! Invariant: the number of spans held back is bounded, and a CPU's spans are written in order.
 
 use kutrace_format::capability::Capability;
 
@@ -23,46 +23,46 @@ use crate::event::work::Work;
 use crate::id::Pid;
 use crate::time::Time;
 
-/// Execution spans held back on a CPU at most; a call reaches back no further.
+/// Maximum number of execution spans held back on a CPU; a call reaches back no further.
 const HELD_MAX: usize = 256;
 
-/// What the recording of one machine tells.
+/// State of one machine's recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recording {
-    /// Whether it tells of the kernel's work on the way out to a program.
+    /// True if it reports the kernel's work on the way out to a program.
     pub exit_work_told: bool,
-    /// Whether it tells which threads are the kernel's.
+    /// True if it reports which threads are the kernel's.
     pub kernel_told: bool,
-    /// Where the time of the first CPU begins.
+    /// Start of the first CPU's time.
     pub first: Option<Time>,
-    /// Up to when events of some CPU are missing, as far as that is known: it begins late, or lost them.
+    /// Time up to which events of some CPU are known to be missing, because it began late or lost them.
     pub blind: Time,
-    /// Whether that of another began later, when there were threads that may have run there.
+    /// True if another CPU's time began later, when there were threads that may have run there.
     pub late: bool,
-    /// Repairs up to then of calls, faults and their returns.
+    /// Repairs of calls, faults and their returns since the last CPU that began late.
     pub repaired_calls: u64,
 }
 
-/// Since when a thread on a CPU is known, while it is not known what it was inside of then.
+/// State of a thread on a CPU while it is unknown what the thread was inside of at its start.
 #[derive(Clone, Debug)]
 pub struct UnsettledStart {
-    /// Frames that were known then; some may be gone by now.
+    /// Frames that were known at the start; some may be gone by now.
     pub known: usize,
-    /// All that has run directly above those, each once.
+    /// All work that has run directly above those frames, each kind once.
     above: Vec<Work>,
-    /// The CPU's execution spans since then.
+    /// The CPU's execution spans since the start.
     spans: Vec<Span>,
-    /// Whether it began in the middle of anything, an interrupt for example; else where its thread was switched to.
+    /// True if the start was in the middle of anything, for example an interrupt; false if the thread was switched to.
     anywhere: bool,
-    /// Whether a tick has said that what it interrupted is user code: then it is inside of that tick's interrupt alone.
+    /// True if a tick found that it interrupted user code: the thread is then inside of that tick's interrupt alone.
     in_tick: bool,
-    /// When a sample said last that the thread was in the kernel.
+    /// Time of the last sample that found the thread in the kernel.
     pub kernel_until: Time,
-    /// Since when that is so, in earlier runs of the thread, too.
+    /// Start of the doubt, earlier runs of the thread included.
     since: Time,
 }
 
-/// What a thread that is on no CPU has done since before it was known: see [`UnsettledStart`].
+/// The same for a thread that is on no CPU: see [`UnsettledStart`].
 #[derive(Clone, Debug)]
 pub struct Doubt {
     since: Time,
@@ -70,14 +70,14 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// Whether a span of the thread is of that time.
+    /// True if a span of the thread is from the time in doubt.
     pub fn covers(&self, span: &Span) -> bool {
         span.start >= self.since
     }
 }
 
 impl UnsettledStart {
-    /// Whether there may be an interrupt above these many frames that nobody saw begin.
+    /// True if an interrupt that began unseen may be above this many frames.
     pub fn may_be_interrupted(&self, depth: usize) -> bool {
         self.anywhere
             && depth <= self.known
@@ -85,20 +85,20 @@ impl UnsettledStart {
                 .allows(Frame::call(Work::Softirq, 0, NameId::EMPTY), Nesting { returns: true, ..Nesting::default() })
     }
 
-    /// Something runs above `depth` frames.
+    /// Records that `work` runs above `depth` frames.
     pub fn runs(&mut self, work: Work, depth: usize) {
         if depth <= self.known && !self.above.contains(&work) {
             self.above.push(work);
         }
     }
 
-    /// Gives to one activity what another has had since the start; returns whether that was anything.
+    /// Gives one activity the time that another has had since the start; true if there was any.
     pub(super) fn give(&mut self, from: Frame, to: Frame) -> bool {
         self.give_up_to(Time::MAX, from, to)
     }
 
-    /// Gives to a program what another activity has had since the start; as far as samples were in the kernel, to what
-    /// that does for it.
+    /// Gives a program the time that another activity has had since the start; the time up to the last sample in the
+    /// kernel goes to `work`, which the kernel does for the program.
     pub(super) fn give_program(&mut self, from: Frame, user: Frame, work: Frame) {
         self.give_up_to(self.kernel_until, from, work);
         self.give(from, user);
@@ -109,18 +109,18 @@ impl UnsettledStart {
         self.spans[..until].iter_mut().fold(false, |any, span| give(span, from, to) | any)
     }
 
-    /// What is held back.
+    /// The spans held back.
     pub(super) fn spans_mut(&mut self) -> &mut [Span] {
         &mut self.spans
     }
 
-    /// Whether a call could have begun before: nothing has run that cannot be above it.
+    /// True if a call could have begun before the start: nothing has run that cannot be above it.
     fn allows(&self, call: Frame, nesting: Nesting) -> bool {
         self.above.iter().all(|&inner| nesting.allows(call, inner))
     }
 }
 
-/// Gives a span to one activity if it is another's; returns whether it was.
+/// Gives a span to one activity if it belongs to another; true if it did.
 fn give(span: &mut Span, from: Frame, to: Frame) -> bool {
     if span.what == STALLED && span.arg == i64::from(from.activity.number()) {
         span.arg = to.activity.number().into();
@@ -134,8 +134,8 @@ fn give(span: &mut Span, from: Frame, to: Frame) -> bool {
 }
 
 impl Builder {
-    /// The time of a CPU begins. If it does so later than that of others of its machine, in a trace that wrapped, a thread
-    /// that is on no CPU may have run there. Nor were calls missing up to now: they were made there.
+    /// Begins the time of a CPU. If others of its machine began earlier, in a trace that wrapped, a thread that is on
+    /// no CPU may have run on this one. The calls repaired so far were then not missing either: they were made here.
     pub(super) fn begin_cpu(&mut self, from: Time) {
         let losses = self.sees(Capability::Losses);
         let recording = self.recording_mut();
@@ -154,8 +154,8 @@ impl Builder {
         self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
     }
 
-    /// From now on it is not known what a CPU's thread is inside of, but for the frames below the scheduler. Of one that
-    /// was switched to, the scheduler has run above all that.
+    /// From now on it is unknown what a CPU's thread is inside of, except for the frames below the scheduler. If the
+    /// thread was switched to, the scheduler has run above all of these.
     pub(super) fn doubt(&mut self, c: usize, mut above: Vec<Work>) {
         let cpu = &mut self.cpus[c];
         let anywhere = above.is_empty();
@@ -178,7 +178,7 @@ impl Builder {
         cpu.folded = None;
     }
 
-    /// What a CPU's thread was inside of at its start is known now, or will never be.
+    /// Settles what a CPU's thread was inside of at its start: it is known now, or never will be.
     pub(super) fn settle(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
         let Some(begin) = cpu.begin.take() else { return };
@@ -187,7 +187,7 @@ impl Builder {
         self.doubts.remove(&self.threads.list[cpu.thread].pid);
     }
 
-    /// A thread is in no call: that is settled, unless only a tick says so, whose interrupt nobody saw begin.
+    /// Settles that a thread is in no call, unless the only evidence is a tick whose interrupt began unseen.
     pub(super) fn settle_but_tick(&mut self, c: usize) {
         let sees = self.sees(Capability::Interrupts);
         let cpu = &mut self.cpus[c];
@@ -198,7 +198,7 @@ impl Builder {
         }
     }
 
-    /// A program leaves its CPU, and nothing has shown yet what it was inside of at its start.
+    /// A program leaves its CPU before anything has shown what it was inside of at its start.
     pub(super) fn settle_later(&mut self, c: usize) {
         let thread = &self.threads.list[self.cpus[c].thread];
         let lives = thread.side == Side::Program && thread.life == Life::Lives;
@@ -209,8 +209,8 @@ impl Builder {
         doubt.into_iter().for_each(|doubt| drop(self.doubts.insert(pid, doubt)));
     }
 
-    /// Puts a call on the stack of which only the end is seen, if it may have begun before the thread was known: then
-    /// it has all time since that nothing above it had. What is there now has lost its return.
+    /// Puts a call on the stack of which only the end is seen, if it may have begun before the thread was known: the
+    /// call then gets all the time since that nothing above it had. Frames that are there now have lost their returns.
     pub(super) fn began_before(&mut self, c: usize, t: Time, call: Frame, ipc: u8) -> bool {
         if call.level() == Level::Syscall {
             self.left_before(c);
@@ -237,14 +237,14 @@ impl Builder {
         let below = cpu.top();
         let Some(begin) = &mut cpu.begin else { return false };
         if let Some(doubt) = self.doubts.get(&pid) {
-            // It may have been taken for a thread of the kernel since it sleeps in nothing known.
+            // The thread may have been taken for the kernel's, because it sleeps in no known call.
             let program = Frame { activity: Activity::user(pid), ..below };
             let kept = self.out.iter_mut().rev().take(KEPT);
             for span in kept.filter(|s| s.pid == Some(pid) && s.is_execution() && doubt.covers(s)) {
                 let _ = [below, program, exit_work].into_iter().any(|from| give(span, from, call));
             }
         }
-        // Samples in the kernel were of this.
+        // Samples in the kernel belong to this call.
         let shown = begin.give(below, call) | begin.give(exit_work, call);
         begin.runs(work, known);
         cpu.stack.push(Frame { shown, ..call });
@@ -254,8 +254,8 @@ impl Builder {
         true
     }
 
-    /// A thread is in no call: what only a record told of it had left before it was known, and user code has all time
-    /// since. There may be an interrupt above.
+    /// A thread is in no call: it had left the call that only a record reported before it was known, and user code gets
+    /// all the time since. An interrupt may be above.
     pub(super) fn left_before(&mut self, c: usize) {
         let work = self.exit_work();
         let cpu = &mut self.cpus[c];
@@ -268,12 +268,12 @@ impl Builder {
         }
     }
 
-    /// The spans of CPUs that are held back: each may still be given to another activity.
+    /// The spans held back on all CPUs: each may still be given to another activity.
     pub fn held(&self) -> impl Iterator<Item = &Span> {
         self.cpus.iter().filter_map(|cpu| cpu.begin.as_ref()).flat_map(|begin| &begin.spans)
     }
 
-    /// Writes an execution span of a CPU, and returns where it is among [`Builder::spans`].
+    /// Writes an execution span of a CPU and returns its index in [`Builder::spans`].
     pub(super) fn write(&mut self, c: usize, span: Span) -> usize {
         if let Some(begin) = self.cpus[c].begin.as_mut().filter(|b| b.spans.len() >= HELD_MAX) {
             self.out.append(&mut begin.spans);
@@ -283,7 +283,7 @@ impl Builder {
         spans.len() - 1
     }
 
-    /// Where a CPU's execution spans are written.
+    /// The list that a CPU's execution spans are written to.
     pub(super) fn spans(&mut self, c: usize) -> &mut Vec<Span> {
         match &mut self.cpus[c].begin {
             Some(begin) => &mut begin.spans,

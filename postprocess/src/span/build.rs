@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events to spans.
+//! Builds spans from events.
 //!
-//! Each CPU has a stack of what its thread is inside of, and one open piece of time that belongs to the top of it.
+//! Each CPU has a stack of what its thread is inside of, and one open piece of time that belongs to the top frame.
 //! Every transition closes the piece and opens the next, so a CPU's pieces cover its time exactly; `since` is the seam.
 //!
-//! * A **call** pushes; what cannot be below it lost its return, and ends now ([`super::nest`]).
-//! * A **return** pops. What is above it lost its return and ends now; a return without a call turns the open piece
-//!   into that call.
+//! * A **call** pushes a frame; a frame that cannot be below it lost its return and ends now ([`super::nest`]).
+//! * A **return** pops a frame. Frames above it lost their returns and end now; a return without a call turns the open
+//!   piece into that call.
 //! * A **folded call** is a call and a return: the piece before it continues after it.
-//! * A **switch** exchanges the stack for the new thread's ([`super::switch`]). A thread that blocked may have left
-//!   what it blocked in unseen; the first event that can only come from user code, or only from the kernel, decides.
-//! * A **sample** of the program counter tells the program from the kernel; what its thread was said to be at since the
-//!   last event that told, it was not, if the sample contradicts ([`super::mode`]).
-//! * A **point** is a line of its own ([`super::point`]) or one end of a span beside what CPUs run ([`super::overlay`]); wakeups and interrupts between CPUs become arcs and waits
-//!   ([`super::wake`]).
+//! * A **switch** replaces the stack by the new thread's ([`super::switch`]). A thread may have left the call that it
+//!   blocked in unseen; the first event that can only come from user code, or only from the kernel, decides.
+//! * A **sample** of the program counter distinguishes the program from the kernel; if it contradicts what the spans
+//!   since the last conclusive event show, they are corrected ([`super::mode`]).
+//! * A **point** is a line of its own ([`super::point`]) or one end of a span outside of CPU time ([`super::overlay`]);
+//!   wakeups and interrupts between CPUs become arcs and waits ([`super::wake`]).
 //!
-//! Invariants: `since` never moves back except to trim a folded call that was rounded up; a piece of no length is
+//! Invariants: `since` never moves back except to trim a folded call that was rounded up; a piece of zero length is
 //! written only if its activity would not be seen at all otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,17 +48,17 @@ use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
-/// Builds spans from events in order of time.
+/// Builds spans from events in time order.
 #[derive(Debug, Default)]
 pub struct Builder {
-    /// What [`Event::name`] counts; spans add their own.
+    /// The names that [`Event::name`] indexes; spans add their own.
     pub names: Names,
-    /// What was counted on the way.
+    /// Counts collected on the way.
     pub tally: Tally,
     unseen: Unseen,
-    /// The same of each of several machines, after its first CPU.
+    /// The same for each of several machines, with its first CPU.
     unseen_from: Vec<(u32, Unseen)>,
-    /// What may begin while something else runs.
+    /// Rules for what may begin while something else runs.
     pub(super) nesting: Nesting,
     pub(super) abi: TracedAbi,
     pub(super) cpus: Vec<Cpu>,
@@ -69,23 +69,24 @@ pub struct Builder {
     pub(super) out: Vec<Span>,
     pub(super) period: Period,
     pub(super) perhaps_ends: Vec<PerhapsEnds>,
-    /// Programs on no CPU of which it is not known yet what they were inside of, by pid; on one, until it is.
+    /// Programs for which it is not yet known what they were inside of, by pid; one that is on a CPU stays until it is
+    /// known.
     pub(super) doubts: HashMap<Pid, Doubt>,
     /// CPUs that were offline when the recording began.
     pub(super) offline: BTreeSet<CpuId>,
-    /// What the recording of each machine tells, one after the other as their CPUs are; and whose event this is.
+    /// The recording of each machine, in the order of their CPUs; and the machine of the current event.
     pub(super) machines: Vec<Recording>,
     pub(super) machine: usize,
     meta: Meta,
     /// The paths of control groups, by id.
     cgroups: BTreeMap<u32, String>,
-    /// What the hosts took, and nobody knows when.
+    /// Time that hosts took and that fits into no pause.
     pub(super) untold_steal: Time,
-    /// How often what has this name happened.
+    /// Number of occurrences by name.
     pub(super) counts: Counts,
     intervals: Vec<Interval>,
     last: Time,
-    /// Spans returned by [`Builder::take`], and the earliest start among them.
+    /// Number of spans returned by [`Builder::take`], and their earliest start.
     taken: usize,
     earliest: Option<Time>,
 }
@@ -101,7 +102,7 @@ pub fn build(events: Events) -> (Spans, Tally) {
 }
 
 impl Builder {
-    /// A builder for events of which `meta` says what it does not show; the intervals in it are where CPUs begin.
+    /// A builder for events; `meta` names what their source cannot show, and its intervals are where CPUs begin.
     pub fn new(meta: &event::Meta, names: Names) -> Builder {
         let unseen = meta.unseen();
         let unseen_from: Vec<_> =
@@ -121,7 +122,7 @@ impl Builder {
         builder
     }
 
-    /// What follows is told by a source that cannot tell this.
+    /// The events that follow come from a source that cannot show `unseen`.
     fn is_told_by(&mut self, unseen: Unseen) {
         self.unseen = unseen;
         self.nesting.returns = !unseen.has(Capability::Returns);
@@ -136,17 +137,17 @@ impl Builder {
         from..to.min(self.cpus.len())
     }
 
-    /// What the recording tells that the event is from.
+    /// The recording that the event is from.
     pub(super) fn recording(&self) -> &Recording {
         &self.machines[self.machine]
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     pub(super) fn recording_mut(&mut self) -> &mut Recording {
         &mut self.machines[self.machine]
     }
 
-    /// Whether the source of the events can tell this.
+    /// True if the source of the events can show this.
     pub(super) fn sees(&self, capability: Capability) -> bool {
         !self.unseen.has(capability)
     }
@@ -156,9 +157,9 @@ impl Builder {
         &self.out
     }
 
-    /// Takes out the spans written so far, but for those that may still change. Only what is told of spans taken out,
-    /// and of those returned at the end, is all; they are not ordered. While more may change than not, none are taken
-    /// out: each is moved a few times at most.
+    /// Takes out the spans written so far, except those that may still change. Only these and the spans returned at the
+    /// end together are all; they are not ordered. While more may change than not, none are taken out, so each is moved
+    /// only a few times.
     pub fn take(&mut self) -> Vec<Span> {
         let now = self.cpus.iter().map(|cpu| cpu.last).max().unwrap_or(Time::MIN);
         for cpu in self.cpus.iter_mut().filter(|cpu| cpu.since <= now) {
@@ -184,13 +185,13 @@ impl Builder {
         self.tally.count(spans);
     }
 
-    /// What an event says, by the numbers of its machine.
+    /// The event's meaning, with the numbers of its machine.
     #[inline]
     pub fn said(&self, e: &Event) -> Said {
         self.abi.what(e.what)
     }
 
-    /// Takes one event.
+    /// Processes one event.
     pub fn push(&mut self, e: &Event) {
         let machine = self.unseen_from.partition_point(|(first_cpu, _)| *first_cpu <= e.cpu.number());
         self.machine = machine.saturating_sub(1);
@@ -243,7 +244,7 @@ impl Builder {
         }
     }
 
-    /// The index of a CPU, of which there may be no event yet.
+    /// Index of a CPU that may have no event yet.
     #[inline]
     fn known_cpu(&mut self, cpu: CpuId) -> usize {
         while self.cpus.len() <= cpu.index() {
@@ -252,7 +253,7 @@ impl Builder {
         cpu.index()
     }
 
-    /// The index of an event's CPU. At the first event of a CPU its time begins, in the user code of the thread named.
+    /// Index of an event's CPU. A CPU's time begins at its first event, in the user code of the thread that it names.
     fn cpu(&mut self, e: &Event) -> usize {
         let c = self.known_cpu(e.cpu);
         if !self.cpus[c].has_begun() {
@@ -274,7 +275,7 @@ impl Builder {
     }
 
     /// The time at which an event takes effect: its own, unless the CPU's pieces reach further. A folded call that
-    /// does was rounded up, and is trimmed.
+    /// reaches further was rounded up, and is trimmed.
     pub(super) fn arrive(&mut self, c: usize, ts: Time) -> Time {
         let cpu = &mut self.cpus[c];
         cpu.last = cpu.last.max(ts);
@@ -292,7 +293,8 @@ impl Builder {
         ts.max(since)
     }
 
-    /// Writes what a rule returns. What a CPU runs is written by [`Builder::write`]: it may still change.
+    /// Writes the spans that a rule returns. Spans of what a CPU runs are written by [`Builder::write`], because they
+    /// may still change.
     #[inline]
     pub(super) fn emit(&mut self, spans: impl IntoIterator<Item = Span>) {
         self.out.extend(spans);
@@ -329,7 +331,7 @@ impl Builder {
         cpu.owner = Some(cpu.thread).filter(|_| !cpu.is_lost());
     }
 
-    /// The thread that a CPU's open piece belongs to, and its RPC.
+    /// The thread that owns a CPU's open piece, and its RPC.
     pub(super) fn owner(&self, c: usize) -> (Option<Pid>, i32) {
         let owner = self.cpus[c].owner.map(|thread| &self.threads.list[thread]);
         owner.map_or((None, 0), |thread| (Some(thread.pid), thread.rpc as i32))
@@ -393,7 +395,7 @@ impl Builder {
         (Spans { meta: self.meta, names: self.names.into_texts(), spans: self.out }, self.tally)
     }
 
-    /// Takes a fact.
+    /// Processes a fact.
     fn fact(&mut self, fact: Fact, e: &Event) {
         match fact {
             Fact::Name(kind) => self.name(kind, e),
@@ -432,7 +434,7 @@ impl Builder {
         }
     }
 
-    /// Takes the name of something.
+    /// Processes a name.
     fn name(&mut self, kind: u32, e: &Event) {
         let text = self.names.text(e.name);
         self.abi.learn(kind, e.arg, text);
@@ -451,7 +453,7 @@ impl Builder {
         }
     }
 
-    /// Gives a thread a name from now on; its first name is also that of the open piece of its user code.
+    /// Gives a thread a name from now on; its first name also applies to the open piece of its user code.
     fn rename(&mut self, e: &Event) {
         let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
         let unnamed = self.threads.list[thread].comms.is_empty();
@@ -469,7 +471,7 @@ impl Builder {
         self.cpus[c].stack[0].name = bottom.name;
     }
 
-    /// A label for every row whose thread had more than one name.
+    /// Writes a label for every row whose thread had more than one name.
     fn label_rows(&mut self) {
         let start = self.earliest.unwrap_or_default();
         let renamed = self.threads.list.iter().filter(|t| t.comms.len() > 1);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What system calls do, by name, as far as it tells what a thread waits for in them.
+//! Work of system calls, by name, as far as it shows what a thread waits for in them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a system call does.
+/// Kind of work that a system call does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallKind {
-    /// Takes and gives locks.
+    /// Takes and releases locks.
     Lock,
-    /// Moves bytes: of a pipe, a file, a queue of messages; or opens and closes one.
+    /// Moves bytes of a pipe, a file or a message queue; or opens or closes one.
     Bytes,
     /// Moves bytes of a socket, or sets one up.
     Socket,
     /// Waits for any of several files.
     Poll,
-    /// Begins, ends, signals threads, or waits for that.
+    /// Starts, ends or signals threads, or waits for that.
     Task,
     /// Sleeps.
     Sleep,
@@ -25,51 +25,51 @@ pub enum CallKind {
     Sync,
     /// Works on names and properties of files.
     Files,
-    /// Nothing of these.
+    /// Anything else.
     #[default]
     Other,
 }
 
-/// A system call that is told from others which do such work, for what a thread waits for in it.
+/// A system call that differs from others of its kind in what a thread waits for in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// Waits for locks of files and for semaphores only.
+    /// Waits only for locks of files and for semaphores.
     FileLock,
-    /// Waits for other tasks or a signal only, however long.
+    /// Waits only for other tasks or a signal, for any length of time.
     Wait,
     /// Closes files.
     Close,
     /// Opens files.
     Open,
-    /// Writes: of a file system that is a program (FUSE), the answer to a thread that opens a file of it.
+    /// Writes; in a file system that is a program (FUSE), the reply to a thread that opens a file.
     Write,
-    /// Names a peer, that may be a file.
+    /// Names a peer, which may be a file.
     Connect,
-    /// Waits for what was given to the kernel to do.
+    /// Waits for work that was handed to the kernel.
     Ring,
     /// Loads a program.
     Exec,
-    /// Begins a thread, and returns its id.
+    /// Starts a thread, and returns its id.
     Fork,
     /// Ends threads, and does not return.
     End,
-    /// Traces another.
+    /// Traces another thread.
     Ptrace,
     /// Sends a signal.
     Signal,
 }
 
-/// What is known of a system call.
+/// Description of a system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// What it does.
+    /// Kind of work.
     pub work: CallKind,
-    /// What sets it apart.
+    /// Difference from other calls of that kind.
     pub special: Option<Special>,
 }
 
 impl Call {
-    /// The system call of this name, of whatever machine: names mean the same on all.
+    /// The system call of this name on any machine: names mean the same on all.
     pub fn named(name: &str) -> Call {
         CALLS.get(name).copied().unwrap_or_default()
     }
@@ -86,7 +86,7 @@ static CALLS: LazyLock<HashMap<&str, Call>> = LazyLock::new(|| {
     calls
 });
 
-/// Calls by what they do, of 32-bit programs and of other systems than Linux, too.
+/// Calls by kind of work, including those of 32-bit programs and of systems other than Linux.
 const WORK: &[(CallKind, &str)] = &[
     (
         CallKind::Lock,
@@ -130,7 +130,7 @@ const WORK: &[(CallKind, &str)] = &[
     ),
 ];
 
-/// Calls that are told from others of their work.
+/// Calls that differ from others of their kind.
 const SPECIAL: &[(Special, &str)] = &[
     (Special::FileLock, "fcntl fcntl64 flock semop semtimedop semtimedop_time64"),
     (Special::Wait, "pause rt_sigsuspend sigsuspend wait4 wait6 waitid waitpid"),

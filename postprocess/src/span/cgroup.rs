@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Control groups of threads of which no path was told: what began and ended while the trace was recorded.
+//! Control groups of threads for which the trace has no path, because they began and ended while it was recorded.
 //!
-//! The recorder tells the id of the group that a new thread is in, and one that loads a program; the file has the paths of
-//! the groups that there were at its start and end, by their ids. Where it does not:
+//! The recorder reports the group id of each new thread and of each thread that loads a program; the file has the paths
+//! of the groups that existed at its start and end, by their ids. Where these do not suffice:
 //!
-//! A thread begins in the group of the thread that makes it. If by the numbers it then was in another one, it is where
-//! all others of that number are. A number says less than a path, since groups without a `cpu` controller have that of
-//! the group above; where those of one number are in several groups, nothing follows.
+//! A thread begins in the group of the thread that makes it. If the group numbers show that it later was in another
+//! group, it is where all others of that number are. A number is less precise than a path, because groups without a
+//! `cpu` controller share that of the group above; if the threads of one number are in several groups, nothing follows.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::thread::{Life, Thread, Threads};
 use super::Meta;
 use crate::id::Pid;
 
-/// Adds what follows to what was told, by the paths of groups.
+/// Adds inferred groups to the reported ones, using the paths of groups.
 pub fn infer(threads: &Threads, paths: &BTreeMap<u32, String>, meta: &mut Meta) {
     let by_id: Vec<_> = threads.list.iter().filter_map(|thread| by_id(thread, paths, meta)).collect();
     meta.cgroups.extend(by_id);
@@ -32,7 +32,7 @@ pub fn infer(threads: &Threads, paths: &BTreeMap<u32, String>, meta: &mut Meta) 
         }
     }
     let mut inferred: BTreeMap<Pid, &str> = BTreeMap::new();
-    // Who makes a thread was met before it.
+    // A thread is met before those that it makes.
     for thread in threads.list.iter().filter(|thread| thread.pid != Pid::IDLE) {
         if meta.cgroup_of(thread.pid).is_some() {
             continue;
@@ -47,10 +47,11 @@ pub fn infer(threads: &Threads, paths: &BTreeMap<u32, String>, meta: &mut Meta) 
     meta.cgroups.extend(inferred);
 }
 
-/// The path of the group whose id was told of a thread. What the machine said of a thread that has not ended is newer.
+/// Path of the group whose id was reported for a thread. The machine's own list is newer for a thread that has not
+/// ended.
 fn by_id(thread: &Thread, paths: &BTreeMap<u32, String>, meta: &Meta) -> Option<(u32, String)> {
     let is_newest = thread.life == Life::Ended || meta.cgroup_of(thread.pid).is_none();
-    // Without any path nobody has looked.
+    // Without any path, none were read.
     if thread.cgroup == 0 || paths.is_empty() || !is_newest {
         return None;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What must hold of every trace's spans, whatever the events were.
+//! Properties that the spans of every trace must have, whatever the events were.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::event::Interval;
 use crate::id::CpuId;
 use crate::time::Time;
 
-/// Violations spoken of; the rest is dropped.
+/// Maximum number of violations reported; the rest is dropped.
 const SHOWN: usize = 20;
 
-/// Checks `spans`; every violation is a sentence. In addition to what [`Check`] does, the list must be ordered by
+/// Checks `spans`; every violation is a sentence. In addition to the checks of [`Check`], the list must be ordered by
 /// start.
 pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String> {
     let mut check = Check::default();
@@ -24,11 +24,11 @@ pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String
     check.finish(intervals, tally)
 }
 
-/// Checks spans one by one, and keeps none of them: in order, or as [`super::build::Builder::take`] gives them.
+/// Checks spans one by one without keeping them: in order, or as [`super::build::Builder::take`] returns them.
 ///
 /// * No duration is negative.
 /// * The execution spans of a CPU cover its time without gap or overlap, from the first moment to the last of its
-///   interval if that is listed; a span of no length lies on a seam.
+///   interval if that is listed; a span of zero length lies on a seam.
 /// * The times in user code, in the kernel, idle, lost, stalled and offline add up to the time of all execution spans.
 /// * Every wakeup led to a run, was repeated before the run, or is pending at the end.
 #[derive(Debug, Default)]
@@ -40,18 +40,18 @@ pub struct Check {
     found: Vec<String>,
 }
 
-/// What the spans of a CPU cover so far.
+/// Time of a CPU that its spans cover so far.
 #[derive(Debug)]
 struct Coverage {
-    /// Where its first span starts.
+    /// Start of its first span.
     from: Time,
-    /// Where its last span that has a length starts, and where it ends.
+    /// Start and end of its last span that has a length.
     start: Time,
     end: Time,
 }
 
 impl Check {
-    /// Takes a span.
+    /// Checks a span.
     pub fn span(&mut self, span: &Span) {
         match span.what() {
             What::Point(Point::Runnable) => self.wakeups += 1,
@@ -83,7 +83,7 @@ impl Check {
         }
     }
 
-    /// What was violated, now that all spans have been taken.
+    /// All violations, once every span has been taken.
     pub fn finish(mut self, intervals: &[Interval], tally: &Tally) -> Vec<String> {
         for &Interval { cpu, from, to } in intervals {
             match self.cpus.get(&cpu).map(|covered| (covered.from, covered.end)) {

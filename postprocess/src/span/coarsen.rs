@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A coarser picture of a long trace: within steps of time, one span for each thing a CPU did.
+//! A coarser picture of a long trace: within each step of time, one span for each activity of a CPU.
 //!
-//! Invariants: a CPU's spans cover the same time as before, and of every activity there is as much as before.
+//! Invariants: a CPU's spans cover the same time as before, and every activity has as much time as before.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -14,18 +14,18 @@ use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
-/// Merges, within steps of `step` units of 10 ns, each CPU's spans of the same activity: the same event, name, thread
-/// and RPC. Within a step, activities stand in the order in which they began.
+/// Merges each CPU's spans of the same activity (the same event, name, thread and RPC) within steps of `step` units of
+/// 10 ns. Within a step, activities are in the order in which they began.
 ///
-/// A span that fills a step is left alone. What is not execution stays if it lasts a step; marks and row labels stay.
-/// An argument or return value stays if all merged spans have the same; IPC codes are averaged.
+/// A span that fills a step is left alone. A span that is not execution stays if it lasts a step; marks and row labels
+/// stay. An argument or return value stays if all merged spans have the same; IPC codes are averaged.
 pub fn coarsen(spans: &mut Spans, step: NonZeroU32) {
     let mut coarse = Coarse::new(step);
     coarse.take(std::mem::take(&mut spans.spans));
     spans.spans = coarse.finish();
 }
 
-/// Spans that are coarsened as they come, those of a CPU in order; see [`coarsen`].
+/// Spans that are coarsened as they arrive, each CPU's in order; see [`coarsen`].
 #[derive(Debug)]
 pub struct Coarse {
     step: NonZeroU32,
@@ -34,17 +34,17 @@ pub struct Coarse {
 }
 
 impl Coarse {
-    /// None yet.
+    /// Starts without spans.
     pub fn new(step: NonZeroU32) -> Coarse {
         Coarse { step, cpus: BTreeMap::new(), others: Vec::new() }
     }
 
-    /// The step they are coarsened in.
+    /// The step that spans are coarsened to.
     pub fn step(&self) -> NonZeroU32 {
         self.step
     }
 
-    /// How many there are by now, at most.
+    /// Upper limit of the number of spans so far.
     pub fn count(&self) -> usize {
         self.others.len() + self.cpus.values().map(|cpu| cpu.done.len() + cpu.open.len()).sum::<usize>()
     }
@@ -63,13 +63,13 @@ impl Coarse {
         }
     }
 
-    /// All of them, in order.
+    /// All spans, in order.
     pub fn finish(self) -> Vec<Span> {
         let mut out = self.others;
         for cpu in self.cpus.into_values() {
             out.extend(cpu.finish());
         }
-        // Each CPU's are in order already.
+        // Each CPU's spans are already in order.
         out.sort_by_key(order::key);
         out
     }
@@ -92,7 +92,8 @@ struct Sum {
 }
 
 impl Cpu {
-    /// Adds a span, in up to three parts: in the step where it starts, in those it fills, in the one where it ends.
+    /// Adds a span in up to three parts: in the step where it starts, in the steps that it fills, in the step where it
+    /// ends.
     fn add(&mut self, span: &Span, step: Time) {
         let end = span.start.saturating_add(span.dur);
         let (first, last) = (span.start.0.div_euclid(step.0), end.0.div_euclid(step.0));
@@ -120,7 +121,7 @@ impl Cpu {
         }
     }
 
-    /// Lays the activities of the step end to end; one that continues from the step before joins it.
+    /// Lays the activities of the step end to end; an activity that continues from the step before joins it.
     fn flush(&mut self) {
         let Some(mut start) = self.open.first().map(|sum| sum.span.start) else { return };
         for sum in self.open.drain(..) {
@@ -155,7 +156,7 @@ impl Sum {
     }
 }
 
-/// What must agree for two spans to be the same activity.
+/// Fields that must agree for two spans to be the same activity.
 fn activity(span: &Span) -> (What, NameId, Option<Pid>, i32) {
     (span.what, span.name, span.pid, span.rpc)
 }

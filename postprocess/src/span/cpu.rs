@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the span builder knows of each CPU.
+//! State of each CPU in the span builder.
 //!
-//! A CPU's [`Phase`] is that of its time:
+//! A CPU's [`Phase`] follows from its events:
 //!
 //! ```text
-//!            its first event               it says that it goes offline
+//!            its first event               it reports going offline
 //!   Unseen -------------------> Traced -------------------------------> Offline
 //!                                 ^                                        |
 //!                                 +----------------------------------------+
-//!                                  it says that it is online, or the trace ends:
-//!                                  while it last was idle it was offline
+//!                                  it reports being online, or the trace ends:
+//!                                  its last idle time was offline
 //! ```
 //!
-//! A CPU that was offline when the recording began is `Offline` from its first event on, up to that event. In any phase
-//! but the first it has a stack with something at the bottom: user code, idle, or time of which nothing is known.
+//! A CPU that was offline when the recording began is `Offline` from its first event on, for the time up to that event.
+//! In every phase but the first, the bottom of the stack is user code, idle, or unknown time.
 
 use std::collections::VecDeque;
 
@@ -28,78 +28,78 @@ use crate::event::names::NameId;
 use crate::id::CpuId;
 use crate::time::Time;
 
-/// Interrupts that are remembered.
+/// Number of interrupts that are remembered.
 const INTERRUPTS: usize = 64;
 
-/// A CPU.
+/// State of one CPU.
 #[derive(Clone, Debug)]
 pub struct Cpu {
-    /// Its number.
+    /// CPU number.
     pub id: CpuId,
-    /// Whether its time has begun, and whether it goes on.
+    /// Phase of its time.
     pub phase: Phase,
-    /// Where the open piece of time starts.
+    /// Start of the open piece of time.
     pub since: Time,
-    /// Since when nothing has shown whether its thread is in the program or in the kernel: what it is inside of changed
-    /// then, but for interrupts, or a sample told.
+    /// Last time anything showed whether its thread is in the program or in the kernel: a change of what it is inside
+    /// of, other than an interrupt, or a sample.
     pub entered: Time,
-    /// What has shown that.
+    /// The event that showed that.
     pub shown_by: ShownBy,
-    /// When its last event was.
+    /// Time of its last event.
     pub last: Time,
-    /// Index of the thread the open piece belongs to, `None` if that is not known; the scheduler's belongs to the
-    /// thread that called it.
+    /// Index of the thread that owns the open piece, `None` if unknown; the scheduler's belongs to the thread that
+    /// called it.
     pub owner: Option<usize>,
-    /// Index of the thread on it.
+    /// Index of the thread on this CPU.
     pub thread: usize,
-    /// What that thread is inside of; never empty once its time has begun.
+    /// Frames that the thread is inside of; never empty once the CPU's time has begun.
     pub stack: Vec<Frame>,
-    /// While it is not known what else the thread is inside of.
+    /// Set while it is unknown what else the thread is inside of.
     pub begin: Option<UnsettledStart>,
     /// The frame of `stack` that the thread may have left unseen while it was away.
     pub ambiguous: Option<usize>,
-    /// When it switched, and the index of the thread it switched from unless that runs elsewhere already,
-    /// while the scheduler has not returned.
+    /// Time of the last switch, and the index of the thread it switched from unless that already runs elsewhere; set
+    /// until the scheduler returns.
     pub switched: Option<(Time, Option<usize>)>,
-    /// When it last switched to idle or from it.
+    /// Time of the last switch to or from idle.
     pub idle_edge: Time,
-    /// When it last switched.
+    /// Time of the last switch.
     pub last_switch: Time,
-    /// When it was last idle, up to the switch from it.
+    /// Last time in idle, up to the switch from it.
     pub idle: (Time, Time),
-    /// The last interrupts and softirqs while it was idle: from when to when.
+    /// Start and end of the last interrupts and softirqs in idle.
     pub interrupts: VecDeque<(Time, Time)>,
-    /// The control groups that have used up their share of it, or had, in order.
+    /// Control groups that have, or had, used up their share of this CPU, in order.
     pub throttled: Vec<Throttled>,
-    /// The hint of the low-power state that it is in: from that `mwait`, or what does the same, to its next event.
+    /// Hint of the low-power state it is in: from that `mwait`, or an equivalent, to its next event.
     pub low_power: Option<u32>,
-    /// What is known of its ticks.
+    /// State of its timer ticks.
     pub ticks: Ticks,
-    /// What is known since the recorder looked at what its host takes.
+    /// State since the recorder last looked at the time its host takes.
     pub look: Look,
     /// Interrupts sent to it that have not arrived.
     pub ipis: Vec<Ipi>,
-    /// What the sender of the last one that arrived was doing.
+    /// Activity of the sender of the last interrupt that arrived.
     pub remote: Option<(Reason, By)>,
     /// Index among its spans of a folded call that ends at `since`.
     pub folded: Option<usize>,
 }
 
-/// Whether a CPU's time has begun, and whether it goes on.
+/// Phase of a CPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// There was no event of it yet.
+    /// It had no event yet.
     Unseen,
     /// It runs.
     Traced,
-    /// It has said that it goes offline, and not that it is online again.
+    /// It reported going offline, and has not reported being online again.
     Offline,
 }
 
-/// What has shown last whether a CPU's thread is in the program or in the kernel.
+/// Last evidence of whether a CPU's thread is in the program or in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShownBy {
-    /// A change of what it is inside of, or a sample in the kernel.
+    /// A change of what the thread is inside of, or a sample in the kernel.
     #[default]
     Change,
     /// A sample in the program.
@@ -109,38 +109,38 @@ pub enum ShownBy {
 /// An interrupt sent by another CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipi {
-    /// When.
+    /// Time it was sent.
     pub ts: Time,
-    /// When that CPU sent the first that has not arrived either.
+    /// Time when the sender sent the first interrupt that has not arrived either.
     pub first: Time,
-    /// By which CPU.
+    /// The sending CPU.
     pub from: CpuId,
-    /// What that CPU was doing.
+    /// Activity of the sender.
     pub reason: (Reason, By),
 }
 
 /// A control group that has used up its share of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttled {
-    /// Its id.
+    /// Its number.
     pub group: u32,
-    /// Since when.
+    /// Start.
     pub from: Time,
-    /// Until when; the far future while it lasts.
+    /// End; the far future while it lasts.
     pub to: Time,
 }
 
-/// How a piece of time ends. `ipc` is that of the piece.
+/// End of a piece of time, with the piece's `ipc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Its activity continues later, or under something else.
+    /// The activity continues later, or under something else.
     Pause {
         /// IPC code.
         ipc: u8,
     },
-    /// Its activity is over.
+    /// The activity is over.
     End {
-        /// What it returns; [`super::NONE`] if that was not seen.
+        /// Return value; [`super::NONE`] if it was not seen.
         ret: i64,
         /// IPC code.
         ipc: u8,
@@ -177,12 +177,12 @@ impl Cpu {
         }
     }
 
-    /// What it is doing.
+    /// The innermost activity.
     pub fn top(&self) -> Frame {
         self.stack.last().copied().unwrap_or(Frame::new(Activity::Lost, 0, NameId::EMPTY))
     }
 
-    /// Interrupts sent to it up to then have arrived.
+    /// Arcs of the interrupts sent to this CPU up to `t`, which have arrived.
     pub fn arrive_ipis(&mut self, t: Time, name: NameId) -> Vec<Span> {
         let arrived = self.ipis.extract_if(.., |ipi| ipi.ts <= t);
         let (id, remote) = (self.id, &mut self.remote);
@@ -193,7 +193,7 @@ impl Cpu {
         arrived.map(arc).collect()
     }
 
-    /// Remembers that while it was idle something interrupted it.
+    /// Remembers an interruption of idle.
     pub fn interrupt(&mut self, from: Time, to: Time) {
         if self.interrupts.len() == INTERRUPTS {
             self.interrupts.pop_front();
@@ -201,23 +201,23 @@ impl Cpu {
         self.interrupts.push_back((from, to));
     }
 
-    /// How long idle was interrupted within a time, as far as it is remembered.
+    /// Time for which idle was interrupted within a range, as far as it is remembered.
     pub fn interrupted(&self, from: Time, to: Time) -> Time {
         let within = self.interrupts.iter().rev().take_while(|i| i.1 > from);
         within.map(|&(start, end)| end.min(to) - start.max(from)).sum()
     }
 
-    /// Whether its time has begun.
+    /// True if its time has begun.
     pub fn has_begun(&self) -> bool {
         self.phase != Phase::Unseen
     }
 
-    /// Whether it is offline, as far as it has said.
+    /// True if it last reported going offline.
     pub fn is_offline(&self) -> bool {
         self.phase == Phase::Offline
     }
 
-    /// Whether nothing is known of it at present.
+    /// True if its activity is unknown at present.
     pub fn is_lost(&self) -> bool {
         self.top().activity == Activity::Lost
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans in half of the memory: a row of 32 bytes for each, as `why` holds tens of millions of them.
+//! Spans in half of the memory: a row of 32 bytes for each, because `why` holds tens of millions of them.
 //!
-//! A row has the start in full and all else in as many bits as almost every span needs; a span that does not fit is kept
-//! whole beside the rows, and its row says where.
+//! A row has the start in full and everything else in as many bits as almost every span needs; a span that does not fit
+//! is kept whole in a second list, and its row has the index.
 //!
-//! Invariant: what comes out is what was put in, but for [`Span::rpc`], which is left out: the points that begin and end
-//! an RPC have its identity as their argument.
+//! Invariant: a span comes out as it was put in, except for [`Span::rpc`], which is not kept: the points that begin and
+//! end an RPC have its identity as their argument.
 
 use super::limit::Keep;
 use super::order::{key, order_by};
@@ -16,7 +16,7 @@ use crate::event::number::NUMBERS;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
-/// Spans that are taken at a time.
+/// Number of spans taken at a time.
 const TAKEN: usize = 1 << 16;
 
 /// Spans, in little memory.
@@ -26,18 +26,18 @@ pub struct Dense {
     whole: Vec<Span>,
 }
 
-/// A span: what it is in the low bits of `bits`, then its [`Span::ipc`], then its CPU plus one.
+/// A span: its kind in the low bits of `bits`, then its [`Span::ipc`], then its CPU plus one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     start: Time,
-    /// Of a span that is kept whole: where.
+    /// Duration; the index of a span that is kept whole.
     dur: u32,
     bits: u32,
     pid: Option<Pid>,
     name: NameId,
     /// [`UNKNOWN`] for [`NONE`].
     arg: u32,
-    /// The least for [`NONE`].
+    /// The minimum for [`NONE`].
     ret: i32,
 }
 
@@ -48,7 +48,7 @@ const WHAT_BITS: u32 = 13;
 const IPC_BITS: u32 = 4;
 const CPUS: u32 = 1 << (u32::BITS - WHAT_BITS - IPC_BITS);
 
-/// What a span is, if not one of the numbers of event lines.
+/// Kinds of spans without a number of event lines.
 const IDLE: u32 = NUMBERS;
 const IDLE_EXIT: u32 = NUMBERS + 1;
 const LOST: u32 = NUMBERS + 2;
@@ -138,17 +138,17 @@ impl Row {
 }
 
 impl Dense {
-    /// How many there are.
+    /// Number of spans.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no spans.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// One of them.
+    /// The span at an index.
     #[inline]
     pub fn get(&self, index: usize) -> Span {
         let row = &self.rows[index];
@@ -158,13 +158,13 @@ impl Dense {
         }
     }
 
-    /// When one starts.
+    /// Start of a span.
     #[inline]
     pub fn start(&self, index: usize) -> Time {
         self.rows[index].start
     }
 
-    /// When one ends.
+    /// End of a span.
     #[inline]
     pub fn end(&self, index: usize) -> Time {
         let row = &self.rows[index];
@@ -179,7 +179,7 @@ impl Dense {
         }
     }
 
-    /// Adds one.
+    /// Adds a span.
     #[inline]
     pub fn push(&mut self, span: &Span) {
         let row = Row::of(span).unwrap_or_else(|| self.keep_whole(span));
@@ -194,7 +194,7 @@ impl Dense {
         Row { start: span.start, dur, bits, pid: span.pid, name: span.name, arg: 0, ret: 0 }
     }
 
-    /// Puts them in the order of [`Spans::spans`].
+    /// Puts the spans in the order of [`Spans::spans`].
     pub fn order(&mut self) {
         let mut rows = std::mem::take(&mut self.rows);
         order_by(&mut rows, |row| match row.kind() {
@@ -214,7 +214,7 @@ impl Keep for &mut Dense {
         spans.iter().for_each(|span| self.push(span));
     }
 
-    /// Without the spans, which are all here then, in order.
+    /// Returns `last` without its spans: all spans are in `self` then, in order.
     fn finish(mut self, mut last: Spans) -> Spans {
         self.add(std::mem::take(&mut last.spans));
         self.order();
@@ -228,7 +228,7 @@ mod tests {
     use crate::event::number;
     use proptest::prelude::*;
 
-    /// Numbers at the edges of what columns hold, and any.
+    /// Numbers at the edges of what columns hold, and any others.
     fn column() -> impl Strategy<Value = i64> {
         let edges = [0, -1, i64::from(i32::MAX), i64::from(i32::MIN), i64::from(u32::MAX), NONE, i64::MAX];
         prop_oneof![proptest::sample::select(edges.to_vec()), -3..70_000_i64, any::<i64>()]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Retransmissions: a packet of TCP with data is sent again if its first byte is before the end of what its flow has
-//! sent by then.
+//! Retransmissions: a TCP packet with data is one if its first byte is before the end of what its flow has already
+//! sent.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use super::build::Builder;
 use crate::event::flow;
 use crate::event::Event;
 
-/// By flow: the sequence number after all that was sent.
+/// By flow: the sequence number after all data sent.
 #[derive(Debug, Default)]
 pub struct Flows(HashMap<u32, u32>);
 
 impl Flows {
-    /// Whether data are sent again that begin at `sequence`; a connection that `begins` anew has sent none.
+    /// True if the data that begin at `sequence` were sent before; a connection that `begins` has sent none.
     fn send(&mut self, flow: u32, begins: bool, sequence: u32, bytes: u32) -> bool {
         if begins {
             self.0.remove(&flow);
@@ -31,13 +31,13 @@ impl Flows {
     }
 }
 
-/// Whether a sequence number is before another, of numbers that are less than half of all apart.
+/// True if a sequence number is before another; they must be less than half of all numbers apart.
 const fn is_before(sequence: u32, other: u32) -> bool {
     (sequence.wrapping_sub(other) as i32) < 0
 }
 
 impl Builder {
-    /// A packet that is sent, under the name of one that is sent again if it is.
+    /// The event of a packet that is sent, renamed if it is a retransmission.
     pub(super) fn told_again(&mut self, e: &Event) -> Event {
         let text = self.names.text(e.name);
         let Some(named) = flow::named(text).filter(|named| named.tcp) else { return *e };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Guests: on the host, the time in which a thread runs a virtual CPU; on the guest, the time in which the host did not
-//! run it.
+//! run that CPU.
 //!
-//! On the host `-guest-` is work of the kernel, inside the call by which a thread asks for it. Its name says why it
-//! ended. On the guest [`Point::Stolen`](crate::event::point::Point::Stolen), which only a merged trace has, is on top
-//! of whatever the CPU is at: it stood still, and the name says what the host did instead.
+//! On the host, `-guest-` is kernel work inside the call with which a thread asks for it. Its name states why it ended.
+//! On the guest, [`Point::Stolen`](crate::event::point::Point::Stolen), which only a merged trace has, is on top of
+//! whatever the CPU is doing: the CPU stood still, and the name states what the host did instead.
 //!
-//! Invariant: nothing is inside of stolen time, since the CPU did nothing: whatever follows ends it.
+//! Invariant: nothing is inside of stolen time, because the CPU did nothing: any later event ends it.
 
 use kutrace_format::abi::guest::GuestExit;
 
@@ -30,7 +30,7 @@ impl Builder {
         Event { what: Said::Call(Work::Guest), dur: Time::ZERO, name: self.names.id("-guest-"), ..*e }
     }
 
-    /// It leaves it, for the reason in the argument.
+    /// A virtual CPU leaves its guest, for the reason in the argument.
     pub(super) fn guest_left(&mut self, e: &Event) -> Event {
         let exit = GuestExit(e.arg);
         let name = match exit.name() {
@@ -40,14 +40,14 @@ impl Builder {
         Event { what: Said::Return(Work::Guest), dur: Time::ZERO, arg: 0, ret: e.arg as i32, name, ..*e }
     }
 
-    /// The time in the guest that now ends is called after its end.
+    /// Names the time in the guest that ends now after its end.
     pub(super) fn name_guest(&mut self, c: usize, e: &Event) {
         if let Some(top) = self.cpus[c].stack.last_mut() {
             top.name = e.name;
         }
     }
 
-    /// A thread whose guest has nothing to do sleeps for that, until it enters its guest again or returns.
+    /// A thread whose guest has nothing to do sleeps for that reason until it enters its guest again or returns.
     pub(super) fn guest_halts(&mut self, c: usize, e: &Event) {
         let thread = self.cpus[c].thread;
         if GuestExit(e.ret as u32).is_halt() {
@@ -55,7 +55,7 @@ impl Builder {
         }
     }
 
-    /// What the host says of a guest's CPU. Idle loses nothing by not being run, unless it was to wake up.
+    /// The host reports about a guest's CPU. Idle loses nothing by not being run, unless it was to wake up.
     pub(super) fn host_says(&mut self, e: &Event, point: Point) {
         let c = e.cpu.index();
         if !self.cpus.get(c).is_some_and(|cpu| cpu.has_begun() && !cpu.is_lost()) {
@@ -74,7 +74,7 @@ impl Builder {
         self.cpus[c].stack.push(Frame::new(Activity::Stalled, at.into(), e.name));
     }
 
-    /// A CPU that was not run by its host runs again: it does something, or the host says so.
+    /// A CPU that its host did not run runs again: it does something, or the host reports it.
     pub(super) fn given_back(&mut self, c: usize, t: Time) {
         if self.cpus[c].top().activity == Activity::Stalled {
             self.close(c, t, Close::End { ret: NONE, ipc: 0 });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How long a CPU takes to leave a low-power state.
+//! Time that a CPU takes to leave a low-power state.
 
 use crate::time::Time;
 
-/// How long it takes to leave the state that this `mwait` hint asked for: the general table of the original, upper bounds.
+/// Time to leave the state that this `mwait` hint asked for: the general table of the original, upper bounds.
 pub fn exit_latency(hint: u32) -> Time {
     Time(match hint {
         0 | 254 => 20,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The average of IPC codes: four bits that stand for instructions per cycle, in steps that grow.
+//! The average of IPC codes: four bits that stand for instructions per cycle, in growing steps.
 
 use crate::time::Time;
 
-/// The least instructions per cycle of each code, in eighths. Those of the last reach to 4.
+/// Minimum instructions per cycle of each code, in eighths. The last code reaches to 4.
 const CODE_MIN: [i64; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
 
 /// Instructions per cycle in sixteenths: the middle of a code's step.
@@ -12,16 +12,16 @@ pub const fn sixteenths(code: u8) -> i64 {
     CODE_MIN[code] + CODE_MIN[code + 1]
 }
 
-/// The same of a class, the two high bits of a code.
+/// The same for a class, the two high bits of a code.
 pub const fn sixteenths_of_class(code: u8) -> i64 {
     let first = (code & 12) as usize;
     CODE_MIN[first] + CODE_MIN[first + 4]
 }
 
-/// An average of codes by time.
+/// Average of codes, weighted by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mean {
-    /// Time by sixteenths of an instruction per cycle.
+    /// Time multiplied by sixteenths of an instruction per cycle.
     weighted: i128,
     time: i128,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! No more spans than fit: what is too many is coarsened, in steps that double until it is few enough.
+//! A limit on the number of spans: spans beyond it are coarsened, in steps that double until few enough are left.
 //!
-//! Invariant: what was coarsened is said in the trace's [`super::Meta::quality`], and how to see all of a part.
+//! Invariant: the trace's [`super::Meta::quality`] states what was coarsened, and how to see all of a part.
 
 use std::num::NonZeroU32;
 
@@ -12,34 +12,34 @@ use crate::time::Time;
 
 /// The shortest step in units: 1 us.
 const FIRST_STEP: u32 = 100;
-/// The longest: 42 s.
+/// The longest step: 42 s.
 const LAST_STEP: u32 = FIRST_STEP << 25;
-/// How to make a page of a part that has every detail; the times are those that a page shows.
+/// Command that makes a page of a part with every detail; the times are those that a page shows.
 pub const OF_A_PART: &str = "rawtoevent t.trace | eventtospan | spantotrim START STOP | spantohtml > part.html";
-/// Spans that are taken at a time once they are coarsened.
+/// Number of spans taken at a time once they are coarsened.
 const TAKEN: usize = 1 << 16;
 
-/// Spans beyond a limit, coarsened. Those of a CPU come in order.
+/// Coarsens spans beyond a limit. Each CPU's spans come in order.
 #[derive(Debug)]
 pub struct SpanLimit {
     max: usize,
     coarse: Option<Coarse>,
 }
 
-/// What becomes of spans as they are read.
+/// Destination of spans as they are read.
 pub trait Keep {
-    /// Spans to gather before they are added.
+    /// Number of spans to gather before they are added.
     fn room(&self) -> usize;
 
-    /// Takes spans; those of a CPU come in order.
+    /// Takes spans; each CPU's come in order.
     fn add(&mut self, spans: Vec<Span>);
 
-    /// What is kept, with what was read last and is known about all.
+    /// The spans kept, with those read last and the facts about the whole trace.
     fn finish(self, last: Spans) -> Spans;
 }
 
 impl SpanLimit {
-    /// Lets `most` spans be.
+    /// Keeps up to `max` spans as they are.
     pub fn new(max: usize) -> SpanLimit {
         SpanLimit { max, coarse: None }
     }
@@ -51,7 +51,7 @@ impl SpanLimit {
 }
 
 impl Keep for SpanLimit {
-    /// Up to the limit there is no need to add any.
+    /// Up to the limit no spans need to be added.
     fn room(&self) -> usize {
         match self.coarse {
             Some(_) => TAKEN.min(self.max),
@@ -70,7 +70,7 @@ impl Keep for SpanLimit {
         }
     }
 
-    /// Puts what was added before the spans of `all`, in order; if it is few enough, that is all there is to do.
+    /// Puts the spans added before those of `all`, in order; if there are few enough, they stay as they are.
     fn finish(mut self, mut all: Spans) -> Spans {
         if self.coarse.is_some() || all.spans.len() > self.max {
             self.add(std::mem::take(&mut all.spans));
@@ -86,7 +86,7 @@ impl Keep for SpanLimit {
     }
 }
 
-/// A step in which each CPU can do four things, and there is room for all of them.
+/// A step in which each CPU can do four things, and all of them fit.
 fn first_step(spans: &[Span], max: usize) -> NonZeroU32 {
     let extent = |(first, last, cpus): (Time, Time, Option<CpuId>), s: &Span| {
         (first.min(s.start), last.max(s.start), cpus.max(s.cpu))

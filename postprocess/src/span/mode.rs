@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Whether a thread is in its program or in the kernel, where calls and returns do not tell.
+//! Side of a thread, its program or the kernel, where calls and returns do not show it.
 //!
-//! A thread of the kernel makes no calls, and a program is in the kernel between the return from a call, or the end of
-//! an interrupt, and its own code: there it ends what the call has left (the last close of a file, a signal), waits to
-//! be let on, or is at the entry of its next call. Samples of the program counter tell both apart.
+//! A kernel thread makes no calls, and a program is in the kernel between the return from a call, or the end of an
+//! interrupt, and its own code: there it finishes what the call has left (the last close of a file, a signal), waits to
+//! be allowed to continue, or is at the entry of its next call. Samples of the program counter distinguish the two.
 //!
-//! Invariant: after a sample no span of its thread since [`Cpu::entered`](super::cpu::Cpu::entered) contradicts it.
+//! Invariant: after a sample, no span of its thread since [`Cpu::entered`](super::cpu::Cpu::entered) contradicts it.
 
 use kutrace_format::capability::Capability;
 
@@ -20,14 +20,14 @@ use crate::event::work::Work;
 use crate::id::Pid;
 use crate::time::Time;
 
-/// Spans that may be told anew are looked for among this many of the last ones, of all CPUs: what they write in 10 ms
+/// Spans that may be corrected are looked for among this many of the last ones, of all CPUs: what they write in 10 ms
 /// or more, for which a virtual CPU may stand still in a tick.
 pub const KEPT: usize = 1 << 16;
-/// Entry code, and what follows the return of a call, take no longer: 1 us.
+/// Longest time of entry code, and of the code after a call's return: 1 us.
 const ENTRY: Time = Time(100);
 
 impl Builder {
-    /// What a CPU's thread is inside of changes; an interrupt changes nothing.
+    /// A CPU's thread enters or leaves something; an interrupt changes nothing.
     pub(super) fn enter(&mut self, c: usize, level: Level, t: Time) {
         if !matches!(level, Level::Irq | Level::Softirq) {
             self.cpus[c].entered = t;
@@ -40,7 +40,7 @@ impl Builder {
         }
     }
 
-    /// It is known whose code a thread runs.
+    /// Records whose code a thread runs.
     pub(super) fn set_side(&mut self, thread: usize, side: Side) {
         let before = self.bottom(thread);
         let known = &mut self.threads.list[thread];
@@ -59,8 +59,8 @@ impl Builder {
         }
     }
 
-    /// A thread sleeps, or slept, in nothing that is known. Records tell of the call that a program is in: so it is one
-    /// of the kernel, unless they may be among what is missing, or say of the kernel's threads that they are.
+    /// A thread sleeps, or slept, in no known call. Records report the call that a program is in, so the thread is the
+    /// kernel's, unless these records may be among the missing ones, or the trace itself lists the kernel's threads.
     pub(super) fn presume_kernel(&mut self, thread: usize) {
         let recording = *self.recording();
         let sleeper = &self.threads.list[thread];
@@ -71,7 +71,7 @@ impl Builder {
         }
     }
 
-    /// A thread is in its program, or on the way out to it: in no call, and none of the kernel.
+    /// A thread is in its program, or on the way out to it: it is in no call, and not a kernel thread.
     pub(super) fn in_no_call(&mut self, c: usize) {
         self.left_before(c);
         self.set_side(self.cpus[c].thread, Side::Program);
@@ -118,8 +118,8 @@ impl Builder {
             self.close(c, t, Close::Pause { ipc: 0 });
         }
         let work = self.exit_work();
-        // Entry code, where the other is told, unless it began before anything was known. After a sample in the program
-        // there was no call: what came in between was an interrupt, the last one.
+        // Where exit work is reported, this is entry code, unless it began before anything was known. After a sample in
+        // the program there was no call: only an interrupt, the last one, came in between.
         let told = self.recording().exit_work_told && self.cpus[c].begin.is_none();
         let since = match shown_by {
             _ if told => self.end_of_last(c, user, ENTRY),
@@ -129,12 +129,12 @@ impl Builder {
         self.tell_anew(c, since, user, work);
     }
 
-    /// What the kernel is at for a thread that is in no call.
+    /// The frame of the kernel's work for a thread that is in no call.
     pub(super) fn exit_work(&mut self) -> Frame {
         Frame::call(Work::ExitWork, 0, self.names.id("exit_work"))
     }
 
-    /// Gives what a CPU's thread was said to be at since then to what it was at.
+    /// Gives the spans of a CPU since then from one activity to another.
     fn tell_anew(&mut self, c: usize, since: Time, from: Frame, to: Frame) {
         let id = self.cpus[c].id;
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
@@ -148,13 +148,14 @@ impl Builder {
         }
     }
 
-    /// Cuts the end off the last span of user code on a CPU if it is longer than `most`, and returns where that starts.
+    /// Cuts the end off the last span of user code on a CPU if it is longer than `max`, and returns the start of that
+    /// end.
     fn end_of_last(&mut self, c: usize, user: Frame, max: Time) -> Time {
         let (id, top) = (self.cpus[c].id, self.cpus[c].top());
         let spans = self.spans(c);
         let stalled = |s: &Span| s.what == STALLED;
         let of = |s: &Span| if stalled(s) { s.arg } else { s.event().into() };
-        // The interrupt that the sample is of may have pieces already, if the CPU stood still in it.
+        // The interrupt that took the sample may already have pieces, if the CPU stood still in it.
         let is_before = |s: &Span| {
             s.cpu == Some(id)
                 && s.is_execution()
@@ -169,7 +170,7 @@ impl Builder {
         if last.dur <= max {
             return last.start;
         }
-        // What the CPU did after it stood still, it did.
+        // The CPU ran this part after it stood still.
         let (what, arg, name) = match stalled(last) {
             true => (What::Run(user.activity), 0, user.name),
             false => (last.what, last.arg, last.name),
@@ -180,7 +181,7 @@ impl Builder {
         end.start
     }
 
-    /// A CPU that went offline is online again, or the trace ends: it was offline while it last was idle.
+    /// A CPU that went offline is online again, or the trace ends: its last idle time was offline.
     pub(super) fn was_offline(&mut self, c: usize) {
         if !self.cpus[c].is_offline() {
             return;
@@ -192,7 +193,7 @@ impl Builder {
         }
     }
 
-    /// The last of the execution spans written of a CPU that is one of these.
+    /// The last execution span written for a CPU that satisfies `is_it`.
     pub(super) fn last_written(&mut self, c: usize, is_it: impl Fn(&Span) -> bool) -> Option<&mut Span> {
         let id = self.cpus[c].id;
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
@@ -200,7 +201,7 @@ impl Builder {
         held.iter_mut().rev().chain(written).find(|s| s.cpu == Some(id) && s.is_execution() && is_it(s))
     }
 
-    /// The first span among those written that may be told anew.
+    /// Index of the first written span that may still be corrected.
     pub(super) fn first_in_doubt(&self) -> usize {
         let from = self.out.len().saturating_sub(KEPT);
         let in_doubt = |s: &Span| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Calls and returns: what is inside of what, and the repair of what is missing.
+//! Calls and returns: their nesting, and the repair of missing ones.
 
 use kutrace_format::capability::Capability;
 
@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::time::Time;
 
 impl Builder {
-    /// A call, or with a duration a call and its return.
+    /// A call; with a duration, a call and its return.
     pub(super) fn call(&mut self, c: usize, e: &Event, t: Time, work: Work) {
         let level = work.level();
         self.imply_sched_return(c, level);
@@ -75,8 +75,8 @@ impl Builder {
         self.born(c, e, call);
     }
 
-    /// Which of the frames of a CPU a return to `call` ends: the innermost of those. Where faults of the kernel are
-    /// points, one that has a length is the program's, and nothing above it is left.
+    /// Index of the frame of a CPU that a return to `call` ends: the innermost match. Where faults of the kernel are
+    /// points, a fault that has a length is the program's, and nothing above it is left.
     fn ended_by(&self, c: usize, t: Time, call: Work) -> Option<usize> {
         let cpu = &self.cpus[c];
         let mut frames = cpu.stack.iter();
@@ -87,7 +87,7 @@ impl Builder {
         }
     }
 
-    /// Ends now whatever cannot be running when `inner` starts: its return is missing.
+    /// Ends every frame that cannot be running when `inner` starts: its return is missing.
     pub(super) fn unwind(&mut self, c: usize, t: Time, inner: Work, ipc: u8) {
         while self.cpus[c].stack.len() > 1 {
             let fits = self.nesting.allows(self.cpus[c].top(), inner);
@@ -98,7 +98,7 @@ impl Builder {
         }
     }
 
-    /// Ends what is on top of the stack, of which no return was seen.
+    /// Ends the top frame of the stack, whose return was not seen.
     pub(super) fn end_top(&mut self, c: usize, t: Time, ipc: u8) {
         let gone = self.cpus[c].top();
         self.repair(c, gone.returned(), gone.name);
@@ -110,7 +110,7 @@ impl Builder {
         }
     }
 
-    /// Counts what was missing, now that the CPU's last event has shown it.
+    /// Counts a missing event, now that the CPU's last event has shown it.
     pub(super) fn repair(&mut self, c: usize, what: Said, name: NameId) {
         let Cpu { id: cpu, last: ts, .. } = self.cpus[c];
         self.tally.repairs += 1;
@@ -123,13 +123,13 @@ impl Builder {
     #[cold]
     fn imply_call(&mut self, c: usize, t: Time, call: Work, e: &Event) {
         let name = self.names.text(e.name).trim_start_matches('/').to_string();
-        // Nobody knows its argument, which tells that it began unseen; of a softirq it is its number.
+        // Its argument is unknown, which marks it as begun unseen; that of a softirq is its number.
         let arg = if call == Work::Softirq { e.arg.into() } else { NONE };
         let frame = Frame::call(call, arg, self.names.id(&name));
         if self.began_before(c, t, frame, e.ipc & 15) {
             return;
         }
-        // A call that is denied has nothing but a return, where that is all the source sees of it.
+        // A denied call has nothing but a return, if the source sees nothing else of it.
         if frame.level() == Level::Syscall && self.cpus[c].stack.len() == 1 && !self.sees(Capability::Denied) {
             *self.counts.of(frame.name) += 1;
             self.close(c, t, Close::Pause { ipc: e.ipc & 15 });
@@ -147,7 +147,7 @@ impl Builder {
         self.cpus[c].stack.push(frame);
     }
 
-    /// Who switches is inside the scheduler.
+    /// The thread that switches is inside the scheduler.
     pub(super) fn imply_sched_call(&mut self, c: usize, t: Time, ipc: u8) {
         let frame = Frame::call(Work::Sched, NONE, self.names.id("-sched-"));
         if self.sees(Capability::Returns) && self.began_before(c, t, frame, ipc) {
@@ -159,9 +159,9 @@ impl Builder {
         self.cpus[c].stack.push(Frame { shown: true, ..frame });
     }
 
-    /// After a switch the scheduler must return before a system call or the scheduler can be called; if that return
-    /// was not seen it was at the switch. Where not all returns are seen, there is none in the first run of a thread,
-    /// and anything proves it.
+    /// After a switch the scheduler must return before a system call or the scheduler can be called; if that return was
+    /// not seen, it was at the switch. Where not all returns are seen, the first run of a thread has none, and any
+    /// event proves it.
     fn imply_sched_return(&mut self, c: usize, level: Level) {
         let cpu = &self.cpus[c];
         let Some((at, _)) = cpu.switched else { return };
@@ -172,7 +172,7 @@ impl Builder {
         }
     }
 
-    /// Idle enters a low-power state from nothing but its own loop.
+    /// Idle enters a low-power state only from its own loop.
     pub(super) fn unwind_idle(&mut self, c: usize, t: Time, ipc: u8) {
         self.imply_sched_return(c, Level::Syscall);
         while self.cpus[c].stack.len() > 1 {
@@ -180,8 +180,8 @@ impl Builder {
         }
     }
 
-    /// Decides about a thread of which it is not known what it is inside of, or that came back to what it blocked in,
-    /// if this event tells.
+    /// Decides what a thread is inside of, if this event shows it and it is unknown, or the thread came back to what it
+    /// blocked in.
     pub(super) fn decide(&mut self, c: usize, said: Said) {
         let user_only = match said {
             Said::Call(work) => work.level() == Level::Syscall,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The order of spans: by start, then longest first, then by CPU.
 //!
-//! Spans are written when they end, which is almost the order of their starts. So most find their place a few steps
-//! back; those that do not are few, are sorted by themselves, and merged in at the end.
+//! Spans are written when they end, which is almost the order of their starts. Most spans therefore find their place a
+//! few steps back; the few others are sorted separately, and merged in at the end.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use super::Span;
 use crate::id::CpuId;
 use crate::time::Time;
 
-/// Steps that are tried.
+/// Maximum number of steps back.
 const STEPS: usize = 32;
 
 /// Puts spans in the order of [`super::Spans::spans`]; equal keys keep their order.
@@ -18,7 +18,7 @@ pub fn order(spans: &mut [Span]) {
     order_by(spans, key);
 }
 
-/// Puts anything that is almost in the order of its keys into that; equal keys keep their order.
+/// Sorts a list that is almost in the order of its keys; equal keys keep their order.
 pub fn order_by<T: Copy, K: Ord>(spans: &mut [T], key: impl Fn(&T) -> K) {
     if spans.is_sorted_by_key(&key) {
         return;
@@ -29,7 +29,7 @@ pub fn order_by<T: Copy, K: Ord>(spans: &mut [T], key: impl Fn(&T) -> K) {
         let span = spans[n];
         let before = &spans[kept.saturating_sub(STEPS)..kept];
         let steps = before.iter().rev().take_while(|s| key(s) > key(&span)).count();
-        // Those of the same key that come later are too far behind as well, so equal keys keep their order.
+        // Later spans of the same key are too far out of place as well, so equal keys keep their order.
         if steps == STEPS {
             behind.push(span);
             continue;
@@ -51,10 +51,10 @@ pub fn order_by<T: Copy, K: Ord>(spans: &mut [T], key: impl Fn(&T) -> K) {
     }
 }
 
-/// What spans are ordered by.
+/// Sort key of spans.
 pub type Key = (Time, Reverse<Time>, Option<CpuId>);
 
-/// The place of a span in the order.
+/// The sort key of a span.
 #[inline]
 pub fn key(span: &Span) -> Key {
     (span.start, Reverse(span.dur), span.cpu)

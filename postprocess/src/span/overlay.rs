@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans beside what CPUs run: between two samples, in a lock, in a part of a program. Each begins with one event and is
-//! made when the other end of it comes, so these rules return spans, and keep what has no end yet.
+//! Spans in addition to CPU time: between two samples, in a lock, in a part of a program. Each begins with one event
+//! and is made when the event of its other end arrives, so these rules return spans, and keep those that have no end
+//! yet.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,7 @@ const SHORT_LOCK: Time = Time(25);
 /// Overlays that are waiting for their other end.
 #[derive(Debug, Default)]
 pub struct Overlays {
-    /// By CPU and kind of sample: when the last was taken, and its value.
+    /// By CPU and kind of sample: the last sample, with its time and value.
     samples: HashMap<(CpuId, Point), Event>,
     /// By lock and thread: the last step taken.
     locks: HashMap<(u32, Pid), (Point, Time)>,
@@ -29,8 +30,8 @@ pub struct Overlays {
 }
 
 impl Overlays {
-    /// A frequency or program counter sample, at the time of the event. A sample stands for the time since the one before
-    /// it, but not before `edge`; a new frequency for the time up to the next.
+    /// A frequency or program counter sample, at the time of the event. A sample stands for the time since the previous
+    /// one, but not before `edge`; a new frequency stands for the time up to the next.
     pub fn sample(&mut self, e: &Event, point: Point, edge: Time, names: &mut Names) -> Option<Span> {
         let kind = if point == Point::PcKernel { Point::PcUser } else { point };
         let before = self.samples.insert((e.cpu, kind), *e)?;
@@ -38,7 +39,7 @@ impl Overlays {
         Some(sampled(shown, point, (before.ts.max(edge), e.ts), names))
     }
 
-    /// What stands for the time from the last sample of a CPU to the end: its frequency.
+    /// The frequency spans from the last sample of a CPU to the end.
     pub fn end_samples(&mut self, cpu: CpuId, to: Time, names: &mut Names) -> Vec<Span> {
         let last = [Point::Frequency, Point::FrequencySet].map(|kind| self.samples.remove(&(cpu, kind)));
         last.iter().flatten().map(|last| sampled(last, Point::Frequency, (last.ts, to), names)).collect()
@@ -49,14 +50,14 @@ impl Overlays {
         self.parts.entry(pid).or_default().push(e);
     }
 
-    /// A thread leaves the innermost part of its program that has this number, and those in it.
+    /// A thread leaves the innermost part of its program that has this number, and the parts inside it.
     pub fn end_part(&mut self, pid: Pid, number: u32, t: Time) -> Vec<Span> {
         let parts = self.parts.get(&pid);
         let inner = parts.and_then(|parts| parts.iter().rposition(|begin| begin.arg == number));
         inner.map_or(Vec::new(), |inner| self.end_parts(pid, inner, t))
     }
 
-    /// The parts that a thread is in, from the one at `outermost` on, end.
+    /// Ends the parts that a thread is in, from the one at `outermost` on.
     pub fn end_parts(&mut self, pid: Pid, outermost: usize, t: Time) -> Vec<Span> {
         let parts = self.parts.get_mut(&pid);
         let ended = parts.map(|parts| parts.split_off(outermost.min(parts.len()))).unwrap_or_default();
@@ -68,13 +69,13 @@ impl Overlays {
         self.async_parts.insert(e.arg, (pid, e));
     }
 
-    /// Some thread ends the one that has this number.
+    /// Some thread ends the part that has this number.
     pub fn end_async_part(&mut self, number: u32, t: Time) -> Option<Span> {
         let (pid, begin) = self.async_parts.remove(&number)?;
         Some(part(pid, &begin, Point::ProgramAsyncBegin, t))
     }
 
-    /// What threads are still in ends with the trace.
+    /// Ends the parts that threads are still in, with the trace.
     pub fn end_all_parts(&mut self, to: Time) -> Vec<Span> {
         let mut pids: Vec<Pid> = self.parts.keys().copied().collect();
         pids.sort();
@@ -102,7 +103,7 @@ impl Overlays {
     }
 }
 
-/// What a sample stands for.
+/// The span that a sample stands for.
 fn sampled(e: &Event, point: Point, (start, end): (Time, Time), names: &mut Names) -> Span {
     let (point, pid, name) = match point {
         Point::Frequency | Point::FrequencySet => (Point::Frequency, Pid::IDLE, names.id("-freq-")),

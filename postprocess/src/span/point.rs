@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Point events: lines of their own, and what they say about the time around them.
+//! Point events: lines of their own, and their effect on the time around them.
 
 use kutrace_format::abi::event::IDLE_POLL;
 use kutrace_format::capability::Capability;
@@ -97,7 +97,7 @@ impl Builder {
     pub(super) fn line(&mut self, c: usize, e: &Event, point: Point) {
         let cpu = &self.cpus[c];
         let thread = &self.threads.list[cpu.thread];
-        // A span has room for a whole value, and for one that is not known, which no event has.
+        // A span has room for a whole value, and for an unknown one, which no event has.
         let (arg, ret) = match point {
             Point::ProgramValue => (e.value().max(NONE + 1), 0),
             _ => (e.arg.into(), e.ret.into()),
@@ -117,8 +117,8 @@ impl Builder {
         self.emit([line]);
     }
 
-    /// A frequency or program counter sample. No sample of a program counter is taken while a CPU sleeps: what idle and
-    /// other threads were at is said by their own.
+    /// A frequency or program counter sample. A CPU that sleeps takes no samples of a program counter: idle and other
+    /// threads have samples of their own.
     fn sample(&mut self, c: usize, e: &Event, point: Point, t: Time) {
         let edge = match point {
             Point::PcUser | Point::PcKernel if self.sees(Capability::Interrupts) => self.cpus[c].idle_edge,

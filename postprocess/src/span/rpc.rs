@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Remote procedure calls: what each thread works on, how long a call stood in a queue, and its messages on the wire.
+//! Remote procedure calls: the one that each thread works on, the time that a call is in a queue, and its messages on
+//! the wire.
 //!
-//! A thread says which RPC it works on; 0 is none. The argument is an [`Rpc`].
+//! A thread names the RPC it works on; 0 is none. The argument is an [`Rpc`].
 //!
 //! * **Queues.** A thread that enqueues an RPC is done with it when it turns to another or switches away; from then on
-//!   the RPC is in the queue, until a thread that dequeued says that it works on it.
-//! * **Messages.** The kernel sees packets with a hash of their first bytes; the program tells the hash of the message
-//!   it received before it names the RPC, and of one that it sends after it.
+//!   the RPC is in the queue, until a thread that dequeued reports that it works on it.
+//! * **Messages.** The kernel sees packets with a hash of their first bytes; the program reports the hash of a message
+//!   that it received before it names the RPC, and of a message that it sends after naming it.
 
 use std::collections::HashMap;
 
@@ -26,17 +27,17 @@ use crate::time::Time;
 const SHORT: Time = Time(10);
 /// Size code of the smallest message, a minimal packet.
 const SMALLEST: u8 = 64;
-/// Mb/s of the link that messages are drawn for.
+/// Rate in Mb/s of the link that messages are drawn for.
 pub const LINK_RATE: u32 = 1000;
 
 /// Queues and messages that are waiting for their other end.
 #[derive(Debug, Default)]
 pub struct Rpcs {
-    /// By RPC: since when it is in a queue.
+    /// By RPC: the start of its time in a queue.
     queued: HashMap<u32, Time>,
-    /// By hash: when a packet arrived.
+    /// By hash: the time when a packet arrived.
     arrived: HashMap<u32, Time>,
-    /// By thread: when the packet that it received had arrived.
+    /// By thread: the time when the packet that it received had arrived.
     incoming: HashMap<usize, Time>,
     /// By thread: the RPC whose message it is about to send.
     outgoing: HashMap<usize, Event>,
@@ -45,7 +46,7 @@ pub struct Rpcs {
 }
 
 impl Rpcs {
-    /// Somebody works on an RPC that was dequeued: how long it was in the queue.
+    /// The time in a queue of a dequeued RPC that a thread now works on.
     fn dequeue(&mut self, rpc: u32, dequeued: &Event, t: Time, names: &mut Names) -> Option<Span> {
         let start = self.queued.remove(&rpc).filter(|&start| t - start >= SHORT)?;
         let text = names.text(dequeued.name);
@@ -64,7 +65,7 @@ impl Rpcs {
         Some(message(Point::RpcReceived, e, arrival?))
     }
 
-    /// A packet is seen by the kernel or by a program, in this thread: the message, if it leaves.
+    /// The kernel or a program sees a packet, in this thread; returns the message, if it leaves.
     pub fn packet(&mut self, thread: usize, e: &Event, point: Point, t: Time) -> Option<Span> {
         match point {
             Point::RxPacket => drop(self.arrived.insert(e.arg, t)),
@@ -109,7 +110,7 @@ impl Builder {
         }
     }
 
-    /// A thread turns away from its RPC; if it has put it into a queue, it is there from now on.
+    /// A thread turns away from its RPC; an RPC that it has enqueued is in the queue from now on.
     pub(super) fn leave_queued(&mut self, c: usize, t: Time) {
         let thread = &mut self.threads.list[self.cpus[c].thread];
         if std::mem::take(&mut thread.rpc_is) == RpcIs::Enqueued && thread.rpc != 0 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a thread waited for that could run: a CPU that others had, one that was idle and took its time, or the quota of
-//! its control group.
+//! Waits of threads that could run: for a CPU that others had, for one that was idle and took its time, or for the
+//! quota of their control group.
 //!
 //! A CPU is never idle while a thread waits in its queue, unless the thread's group is throttled, or the CPU has not
-//! come to look.
+//! looked at its queue yet.
 
 use kutrace_format::capability::Capability;
 
@@ -16,13 +16,13 @@ use crate::event::what::What;
 use crate::event::Event;
 use crate::time::Time;
 
-/// Throttles of a CPU that are remembered.
+/// Number of throttles of a CPU that are remembered.
 const REMEMBERED: usize = 1024;
-/// Where the trace does not tell of throttling, a CPU that idles for 1 ms or more, the shortest period that a quota can
-/// have, may be one that the thread may not use. What is shorter is a thread on its way to another CPU.
+/// Where the trace does not show throttling, a CPU that idles for 1 ms or more, the shortest period of a quota, may be
+/// one that the thread may not use. During a shorter time the thread is on its way to another CPU.
 const QUOTA_MIN: Time = Time(100_000);
 
-/// Whether a thread that could run had been asleep before.
+/// Reason why a thread can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// It was woken.
@@ -32,8 +32,8 @@ pub enum Woken {
 }
 
 impl Builder {
-    /// A CPU has used up its share of a group's quota, or may run the group again. Another CPU may say so. Of the 20
-    /// bits that a group's number has on its machine, only 16 are known of a thread's.
+    /// A CPU has used up its share of a group's quota, or may run the group again. Another CPU may report this. A
+    /// group's number has 20 bits on its machine, but only 16 of them are known for a thread.
     pub(super) fn throttle(&mut self, e: &Event, t: Time) {
         let (cpu, group) = (e.ret as usize, e.arg & !0xf_0000);
         let Some(cpu) = self.cpus.get_mut(cpu) else { return };
@@ -47,10 +47,10 @@ impl Builder {
         }
     }
 
-    /// A CPU's thread runs, and could have done so from `start` to `end`.
+    /// A CPU's thread runs, and could have run from `start` to `end`.
     pub(super) fn waited_for_cpu(&mut self, c: usize, start: Time, end: Time, woken: Woken) {
         if let Some((from, to)) = self.throttled(c, start, end) {
-            // Whoever may run again is as one who was woken.
+            // A thread that may run again is like one that was woken.
             self.waited_in_queue(c, to, end, Woken::Yes);
             self.wait_for_cpu(c, from, to, Reason::Quota);
             self.wait_for_cpu(c, start, from, Reason::Cpu);
@@ -59,7 +59,7 @@ impl Builder {
         }
     }
 
-    /// As [`Builder::waited_for_cpu`], in a time in which its group had quota.
+    /// Like [`Builder::waited_for_cpu`], for a time in which the group had quota.
     fn waited_in_queue(&mut self, c: usize, start: Time, end: Time, woken: Woken) {
         let (from, to, why) = self.no_competition(c, start, end, woken).unwrap_or((end, end, Reason::Cpu));
         self.wait_for_cpu(c, to, end, Reason::Cpu);
@@ -67,18 +67,18 @@ impl Builder {
         self.wait_for_cpu(c, start, from, Reason::Cpu);
     }
 
-    /// The part of such a wait in which the thread did not compete with others, and what it waited for then.
+    /// The part of that wait in which the thread did not compete with others, and the reason.
     fn no_competition(&self, c: usize, start: Time, end: Time, woken: Woken) -> Option<(Time, Time, Reason)> {
         if !self.sees(Capability::Returns) || !self.sees(Capability::Idle) {
             return None;
         }
         let (from, to, why) = self.beside_idle(c, start, end, woken)?;
-        // Where quotas are not seen, a CPU that is idle for so long may be one that the thread may not use.
+        // Where quotas are not seen, a CPU that is idle this long may be one that the thread may not use.
         let idle = to - from - self.cpus[c].ticks.stalled(from, to);
         (self.sees(Capability::Quotas) || idle < QUOTA_MIN).then_some((from, to, why))
     }
 
-    /// The part of such a wait that it spent beside an idle CPU, and why.
+    /// The part of that wait that the thread spent next to an idle CPU, and the reason.
     fn beside_idle(&self, c: usize, start: Time, end: Time, woken: Woken) -> Option<(Time, Time, Reason)> {
         let cpu = &self.cpus[c];
         let thread = &self.threads.list[cpu.thread];
@@ -91,14 +91,14 @@ impl Builder {
             }
             _ if cpu.interrupted(beside, end) * 2 > end.saturating_sub(beside) => None,
             _ if idle_from <= start && idle_to >= start => Some((start, straight_from_idle, Reason::Idle)),
-            // It was in the queue of another CPU, or this one was busy at first.
+            // The thread was in the queue of another CPU, or this one was busy at first.
             _ if idle_from > start && idle_to == cpu.last_switch => Some((idle_from, end, Reason::Idle)),
             _ => None,
         }
     }
 
-    /// From when to when, within this time, the group of a CPU's thread had used up its share of the CPU where the
-    /// thread runs now, or ran last.
+    /// Start and end of the time, within a range, when the group of a CPU's thread had used up its share of the CPU
+    /// where the thread runs now, or ran last.
     fn throttled(&self, c: usize, start: Time, end: Time) -> Option<(Time, Time)> {
         let thread = &self.threads.list[self.cpus[c].thread];
         let cpus = thread.last_cpu.into_iter().chain([c]);

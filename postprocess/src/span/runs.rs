@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! More spans than memory holds, in order: ordered runs of them wait in files, and are merged at the end.
+//! More spans than memory holds, in order: sorted runs of them are stored in files, and merged at the end.
 
 use std::io::{self, BufReader, Read, Seek, Write};
 
@@ -11,7 +11,7 @@ use crate::merge::{Merge, When};
 /// Bytes read from a run at a time.
 const BUFFER: usize = 64 * 1024;
 
-/// Runs of spans, each in a file of its own; the numbers of their names are the builder's.
+/// Runs of spans, each in a file of its own; their name numbers are the builder's.
 #[derive(Debug)]
 pub struct Runs<F> {
     files: Vec<F>,
@@ -25,15 +25,15 @@ impl<F> Default for Runs<F> {
 }
 
 impl<F: Read + Write + Seek> Runs<F> {
-    /// Spans in all runs.
+    /// Number of spans in all runs.
     pub fn spans(&self) -> usize {
         self.spans
     }
 
-    /// Writes spans, which come after those of the runs before, to a file that is empty.
+    /// Writes spans to an empty file. They must come after those of the runs before.
     ///
     /// # Errors
-    /// Whatever error the file returns.
+    /// Any error of the file.
     pub fn add(&mut self, mut spans: Vec<Span>, mut file: F) -> io::Result<()> {
         order(&mut spans);
         let mut frames = Writer::new(&mut file)?;
@@ -45,10 +45,10 @@ impl<F: Read + Write + Seek> Runs<F> {
         Ok(())
     }
 
-    /// Hands on the spans of all runs, and these, which are ordered, in one order.
+    /// Passes the spans of all runs and `last`, which are ordered, to `each` in one order.
     ///
     /// # Errors
-    /// Whatever error a file returns, or `each`.
+    /// Any error of a file or of `each`.
     pub fn merge(self, last: &[Span], mut each: impl FnMut(&Span) -> io::Result<()>) -> io::Result<()> {
         if self.files.is_empty() {
             return last.iter().try_for_each(each);
@@ -64,7 +64,7 @@ impl<F: Read + Write + Seek> Runs<F> {
     }
 }
 
-/// A run that is read, or the spans that are in no file.
+/// A run that is being read, or the spans that are in no file.
 enum Stream<'a, F> {
     Run(Box<Run<F>>),
     Last(std::slice::Iter<'a, Span>),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Program counter samples, by the names of functions instead of addresses.
+//! Program counter samples named by function instead of address.
 
 pub mod kernel;
 pub mod user;
@@ -13,23 +13,23 @@ use crate::event::names::NameId;
 use crate::event::point::Point;
 use crate::id::Pid;
 
-/// What became of the samples of one kind.
+/// Result of naming the samples of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Samples that have got a name.
+    /// Number of samples that got a name.
     pub named: u64,
-    /// Samples that have kept their address.
+    /// Number of samples that kept their address.
     pub unknown: u64,
 }
 
-/// The address that a sample is named by, after `PC=`: 12 digits or more, which no function is called.
+/// The address in a sample's name, after `PC=`: 12 digits or more, which no function has as its name.
 pub fn address(name: &str) -> Option<u64> {
     let digits = Some(name).filter(|digits| digits.len() >= 12)?;
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Calls each sample of this kind, of a thread at an address, what `find` says; nothing if it does not know.
-/// What is named by a function already keeps its name.
+/// Gives each sample of this kind the name that `find` returns for its thread and address, if it knows one. A sample
+/// that already has a function's name keeps it.
 pub fn name(spans: &mut Spans, kind: Point, mut find: impl FnMut(Pid, u64) -> Option<String>) -> Count {
     let Spans { names, spans, .. } = spans;
     let mut count = Count::default();

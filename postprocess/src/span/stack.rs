@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a thread is inside of: user code, then what interrupted or was called by what.
+//! Stack of a thread: user code at the bottom, and each call or interrupt on top of what it came from.
 
 use super::what::Activity;
 use crate::event::names::NameId;
@@ -7,25 +7,25 @@ use crate::event::number::{Level, RETURN_BIT};
 use crate::event::what::What;
 use crate::event::work::Work;
 
-/// Activities deeper than this close those above them; no machine nests so deep.
+/// Maximum depth: a deeper activity first closes those on top; no machine nests this deep.
 pub const DEPTH_MAX: usize = 16;
 /// Interrupts that may arrive inside another: NMI and machine check.
 pub const UNMASKABLE: [Work; 2] = [Work::Irq(2), Work::Irq(18)];
 
-/// The calls of the page that programs called before there was a vDSO, inside of the fault that this is: `gettimeofday`,
-/// `time` and `getcpu`. They are seen only if seccomp denies them.
+/// Calls of the page that programs called before there was a vDSO, each inside of the fault that it causes:
+/// `gettimeofday`, `time` and `getcpu`. They are seen only if seccomp denies them.
 const VSYSCALLS: [Work; 3] = [Work::Syscall(96), Work::Syscall(201), Work::Syscall(309)];
 
-/// One activity on a stack. The one at the bottom is user code, idle, or time of which nothing is known.
+/// One activity on a stack. The bottom one is user code, idle, or unknown time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is.
+    /// The activity.
     pub activity: Activity,
-    /// First argument; [`super::NONE`] if it is not known.
+    /// First argument; [`super::NONE`] if unknown.
     pub arg: i64,
     /// Its name.
     pub name: NameId,
-    /// Whether a span of it was written already.
+    /// True if a span of it was already written.
     pub shown: bool,
 }
 
@@ -40,7 +40,7 @@ impl Frame {
         Frame::new(Activity::Call(work), arg, name)
     }
 
-    /// What the kernel does in it.
+    /// The kernel's work in this frame.
     pub fn work(&self) -> Option<Work> {
         match self.activity {
             Activity::Call(work) => Some(work),
@@ -48,17 +48,17 @@ impl Frame {
         }
     }
 
-    /// What an event of its end would have said.
+    /// The event of this frame's end.
     pub fn returned(&self) -> What {
         self.work().map_or(What::Other(self.activity.number() | RETURN_BIT), What::Return)
     }
 
-    /// How deep it nests.
+    /// Nesting level.
     pub fn level(&self) -> Level {
         self.activity.level()
     }
 
-    /// Whether this is what the return to `call` ends.
+    /// True if the return to `call` ends this frame.
     pub fn ends_with(&self, call: Work) -> bool {
         let unknown = call == Work::UnknownCall && self.level() == Level::Syscall;
         let sched = call.level() == Level::Sched && self.level() == Level::Sched;
@@ -66,22 +66,22 @@ impl Frame {
     }
 }
 
-/// How far what nests is known of the traced machine.
+/// Nesting rules of the traced machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nesting {
-    /// Whether every call has a return ([`Capability::Returns`](kutrace_format::capability::Capability::Returns)),
+    /// True if every call has a return ([`Capability::Returns`](kutrace_format::capability::Capability::Returns)),
     /// unless events were lost.
     pub returns: bool,
-    /// Whether page faults of the kernel are points
-    /// ([`Capability::KernelFaults`](kutrace_format::capability::Capability::KernelFaults)): there may be some in one of
-    /// a program.
+    /// True if page faults of the kernel are points
+    /// ([`Capability::KernelFaults`](kutrace_format::capability::Capability::KernelFaults)): a fault of a program may
+    /// contain some.
     pub points: bool,
-    /// Whether threads are preempted in softirqs: with PREEMPT_RT.
+    /// True if threads are preempted in softirqs: with PREEMPT_RT.
     pub realtime: bool,
 }
 
 impl Nesting {
-    /// Whether `inner` can start while `outer` is running. If not, the end of `outer` is missing.
+    /// True if `inner` can start while `outer` is running. If false, the end of `outer` is missing.
     pub fn allows(self, outer: Frame, inner: Work) -> bool {
         if outer.activity == Activity::Lost {
             return false;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! CPUs that stood still: the host of a virtual CPU ran something else, firmware took over, an emulator was busy.
 //!
-//! A CPU takes its timer tick, and the interrupts that others send it, at once. If one was due, and then for [`STALL_MIN`]
-//! or longer nothing at all is recorded on the CPU, it stood still: from when that was due, perhaps from earlier, until
-//! its next event. That part of its time is `-stalled-`, whatever it was inside of, which is the span's argument.
-//! In the kernel it may have kept its interrupts off instead; no trace tells the two apart.
+//! A CPU takes its timer tick, and the interrupts that others send it, at once. If one was due, and the CPU then
+//! recorded nothing at all for [`STALL_MIN`] or longer, it stood still: from the time when that was due, perhaps from
+//! earlier, until its next event. That part of its time is `-stalled-`, with the activity that it was in as the
+//! argument. A CPU in the kernel may have kept its interrupts off instead; no trace distinguishes the two.
 //!
-//! * Due is a **tick** one period after the last, or after the CPU left idle. The first tick after the silence,
+//! * A **tick** is due one period after the last, or after the CPU left idle. The first tick after the silence,
 //!   [`LATE`] after its end at most, shows that it had only been late. Periods are those that kernels are built with; a
-//!   trace's is known from a few ticks. In the handler of an interrupt the CPU stood still since its last event: no
-//!   handler takes until the next tick.
-//! * Due is an **interrupt** when another CPU sends it, so a CPU that sleeps can be seen to stand still, too, and one
-//!   that does so to the end of the trace.
-//! * A CPU that is silent in the **handler** of an interrupt, mostly while another CPU of its machine stood still, did so
-//!   with that one, idle or not: the whole machine did.
+//!   few ticks show a trace's. In the handler of an interrupt the CPU stood still from its last event on: no handler
+//!   runs until the next tick.
+//! * An **interrupt** is due when another CPU sends it, so a CPU that sleeps can be seen to stand still, too, and so
+//!   can one that stands still to the end of the trace.
+//! * A CPU that is silent in the **handler** of an interrupt, mostly while another CPU of its machine stood still, stood
+//!   still with that one, idle or not.
 //!
-//! Invariant: a CPU without its tick has not stood still for that. One that is idle needs none, and where it can do
-//! without while it runs a thread (`nohz_full`) the trace says so; without such a record, ticks count on a CPU whose
-//! last [`TRUSTED`] came when they were due.
+//! Invariant: the lack of a tick alone is not a stall. An idle CPU needs no tick, and if a CPU can run a thread without
+//! one (`nohz_full`), the trace reports it; without that record, ticks count on a CPU whose last [`TRUSTED`] ticks came
+//! when they were due.
 
 use std::collections::VecDeque;
 
@@ -34,29 +34,29 @@ use crate::id::Pid;
 use crate::readable::count;
 use crate::time::Time;
 
-/// A silence of a CPU for which something was due all the time is a stall from 1 ms on.
+/// Shortest silence of a CPU that is a stall, if something was due all the time: 1 ms.
 pub const STALL_MIN: Time = Time(100_000);
-/// The late tick comes this soon after the silence: 200 us.
+/// Longest time from the end of the silence to the late tick: 200 us.
 const LATE: Time = Time(20_000);
-/// Ticks in a row that must have come when they were due before a missing one tells anything.
+/// Number of ticks in a row that must have come when they were due before a missing one counts.
 const TRUSTED: u32 = 3;
-/// Periods of ticks: 1000, 300, 250 and 100 in a second.
+/// Periods of ticks: 1000, 300, 250 and 100 per second.
 const PERIODS: [Time; 4] = [Time(100_000), Time(333_333), Time(400_000), Time(1_000_000)];
-/// Distances of ticks that tell the period.
+/// Number of tick distances that establish the period.
 const VOTES: u32 = 3;
-/// A silence in a handler is remembered for so long, until another CPU is known to have stood still meanwhile: 100 ms.
+/// Time for which a silence in a handler is remembered, until another CPU proves to have stood still with it: 100 ms.
 const SUSPECTED: Time = Time(10_000_000);
-/// Stalls of a CPU that are remembered.
+/// Number of stalls of a CPU that are remembered.
 const REMEMBERED: usize = 64;
 
-/// How far apart the ticks of a trace's CPUs are.
+/// Time between the ticks of a trace's CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Period {
     votes: [u32; PERIODS.len()],
 }
 
 impl Period {
-    /// Two ticks of a busy CPU are so far apart.
+    /// Learns from the distance of two ticks of a busy CPU.
     fn learn(&mut self, apart: Time) {
         let of = PERIODS.iter().position(|&period| (apart - period).abs() <= period / 16);
         of.into_iter().for_each(|of| self.votes[of] += 1);
@@ -68,41 +68,41 @@ impl Period {
     }
 }
 
-/// What is known of a CPU's ticks and stalls.
+/// State of a CPU's ticks and stalls.
 #[derive(Clone, Debug, Default)]
 pub struct Ticks {
-    /// Whether it may go without while it runs a thread.
+    /// True if it may run a thread without a tick.
     pub tickless: bool,
-    /// When the last came; `None` if that is not known.
+    /// Time of the last tick; `None` if unknown.
     last: Option<Time>,
-    /// How many in a row came when they were due.
+    /// Number of ticks in a row that came when they were due.
     in_time: u32,
-    /// From when to when nothing happened though one was due, until the next shows whether it was late.
+    /// Start and end of a silence in which a tick was due, until the next tick shows whether it was late.
     silence: Option<(Time, Time)>,
-    /// From when to when nothing happened in the handler of an interrupt, though nothing was due.
+    /// Start and end of a silence in the handler of an interrupt, in which nothing was due.
     suspect: Option<(Time, Time)>,
     /// The last stalls.
     stalls: VecDeque<(Time, Time)>,
 }
 
 impl Ticks {
-    /// What happened to the CPU from here on is not known.
+    /// Forgets the ticks: the CPU's time from here on is unknown.
     pub fn forget(&mut self) {
         *self = Ticks { tickless: self.tickless, stalls: std::mem::take(&mut self.stalls), ..Ticks::default() };
     }
 
-    /// Whether a span of its time, from then on, may still become a stall.
+    /// True if a span of the CPU's time from `start` on may still become a stall.
     pub fn may_be_stall(&self, start: Time) -> bool {
         self.silence.or(self.suspect).is_some_and(|(from, _)| start >= from)
     }
 
-    /// For how long of this time the CPU stood still, as far as that is remembered.
+    /// Time for which the CPU stood still within a range, as far as it is remembered.
     pub fn stalled(&self, from: Time, to: Time) -> Time {
         let within = self.stalls.iter().rev().take_while(|stall| stall.1 > from);
         within.map(|&(start, end)| (end.min(to) - start.max(from)).max(Time::ZERO)).sum()
     }
 
-    /// Whether it stood still for most of this time, as far as that is remembered.
+    /// True if the CPU stood still for most of a range, as far as it is remembered.
     fn stalled_mostly(&self, (from, to): (Time, Time)) -> bool {
         self.stalled(from, to) * 2 > to - from
     }
@@ -116,7 +116,7 @@ impl Ticks {
 }
 
 impl Builder {
-    /// An event comes, the first on its CPU since `before`.
+    /// An event arrives, the first on its CPU since `before`.
     pub(super) fn silent(&mut self, c: usize, before: Time, e: &Event, t: Time) {
         let cpu = &self.cpus[c];
         if !self.tells_silence() || cpu.is_lost() || cpu.is_offline() {
@@ -147,8 +147,8 @@ impl Builder {
         }
     }
 
-    /// A CPU was silent in the handler of an interrupt: it stood still if another one did meanwhile, as is known by now or
-    /// soon.
+    /// Marks the silence of a CPU in the handler of an interrupt as a stall if another CPU stood still during it, or keeps
+    /// it as a suspect until one proves to have done so.
     fn silent_in_handler(&mut self, c: usize, from: Time, to: Time) {
         self.close(c, from, Close::Pause { ipc: 0 });
         self.close(c, to, Close::Pause { ipc: 0 });
@@ -163,8 +163,8 @@ impl Builder {
         self.cpus_of_machine(c).filter(move |other| *other != c)
     }
 
-    /// Whether an interrupt was sent to a CPU that has been silent since `before`, long enough before `t`: then it
-    /// stood still.
+    /// A CPU that was sent an interrupt during its silence since `before`, long enough before `t`, stood still; returns
+    /// whether this is so.
     fn took_no_interrupt(&mut self, c: usize, before: Time, t: Time) -> bool {
         let cpu = &self.cpus[c];
         let sent = cpu.ipis.iter().filter(|ipi| ipi.from != cpu.id && ipi.ts >= before);
@@ -176,12 +176,12 @@ impl Builder {
         true
     }
 
-    /// Whether silence of a CPU tells anything: it does where every interrupt is seen, and when the CPU needs none.
+    /// True if silence of a CPU is conclusive: every interrupt is seen, and so are the times when the CPU needs none.
     fn tells_silence(&self) -> bool {
         self.sees(Capability::Interrupts) && self.sees(Capability::Idle)
     }
 
-    /// The trace ends: a CPU that should have taken an interrupt by then stood still up to there.
+    /// At the end of the trace: a CPU that should have taken an interrupt by then stood still up to the end.
     pub(super) fn silent_at_the_end(&mut self, c: usize, t: Time) {
         let cpu = &self.cpus[c];
         if self.tells_silence() && !cpu.is_lost() && !cpu.is_offline() {
@@ -189,7 +189,7 @@ impl Builder {
         }
     }
 
-    /// Since when a tick was due on a CPU that has been silent since `before`, if it may be relied on.
+    /// Time since when a tick was due on a CPU that has been silent since `before`, if its ticks are reliable.
     fn tick_due(&self, c: usize, before: Time) -> Option<Time> {
         let cpu = &self.cpus[c];
         let ticks = &cpu.ticks;
@@ -216,7 +216,7 @@ impl Builder {
         }
     }
 
-    /// A CPU stood still: what it was said to do in that time, a span of its own, it did not.
+    /// A CPU stood still: the span of its own that was written for that time becomes a stall.
     fn stalled(&mut self, c: usize, from: Time, to: Time) {
         let name = self.names.id("-stalled-");
         if let Some(span) = self.last_written(c, |span| span.start == from && span.dur == to - from) {
@@ -232,7 +232,7 @@ impl Builder {
         }
     }
 
-    /// Draws what a thread waited for that could run on this CPU; while the CPU stood still, for that.
+    /// Draws the wait of a thread that could run on this CPU; while the CPU stood still, the wait is for that.
     pub(super) fn wait_for_cpu(&mut self, c: usize, start: Time, end: Time, why: Reason) {
         let pid = self.running(c);
         let stalls: Vec<(Time, Time)> = match why {
@@ -252,7 +252,7 @@ impl Builder {
     }
 }
 
-/// What is said of CPUs that stood still, if they did.
+/// Sentence about CPUs that stood still, if any did.
 pub fn sentence(stalls: u64, stalled: Time) -> Option<String> {
     let times = count(stalls, "time", "times");
     let ms = stalled.seconds() * 1e3;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Time that the host took from a CPU: its kernel is told how much, and not when.
+//! Time that the host took from a CPU: its kernel learns how much, but not when.
 //!
-//! The recorder looks at each interrupt and each switch, and says what was taken since it looked last
-//! ([`Point::Steal`](crate::event::point::Point::Steal)). The CPU did nothing then, so it lies in a pause between two
-//! of its events: the last one that is long enough, up to its end, as an interrupt is due when the CPU runs again. If
-//! none is, it was taken in several pieces, and the longest pauses are those. In a merged trace the host says itself what
-//! it did ([`super::guest`]), and this is left out.
+//! The recorder looks at each interrupt and each switch, and reports the time taken since its last look
+//! ([`Point::Steal`](crate::event::point::Point::Steal)). The CPU did nothing then, so this time is in a pause between
+//! two of its events: at the end of the last pause that is long enough, because an interrupt is due when the CPU runs
+//! again. If none is long enough, the time was taken in several pieces, and these are the longest pauses. In a merged
+//! trace the host itself reports what it did ([`super::guest`]), and the recorder's reports are skipped.
 //!
-//! What is found so is drawn over what the CPU was at, and takes nothing of its time: that is known exactly, this within
-//! the time between two looks only, and a span's argument says how much earlier it may have been.
+//! Stolen time is drawn over the CPU's activity, and takes nothing of its time: the activity's time is known exactly,
+//! the stolen time only to within two looks, and a span's argument states how much earlier it may have been.
 //!
-//! Invariants: spans of one CPU do not overlap, and none has an event inside. What was told is drawn, or counted.
+//! Invariants: spans of one CPU do not overlap, and none has an event inside. All reported time is drawn or counted.
 
 use std::cmp::Reverse;
 
@@ -28,22 +28,22 @@ use crate::event::Event;
 use crate::readable::count;
 use crate::time::Time;
 
-/// Pauses since the last look that are remembered: the longest.
+/// Number of pauses since the last look that are remembered: the longest.
 const PAUSES: usize = 8;
 
-/// What is known of a CPU since the recorder last looked at what its host took.
+/// State of a CPU since the recorder last looked at the time its host took.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
     since: Time,
-    /// By time.
+    /// In order of time.
     pauses: Vec<Pause>,
-    /// What is no longer is not remembered.
+    /// Pauses of this length or shorter are not remembered.
     least: Time,
-    /// The last, however long it is.
+    /// The last pause, of any length.
     last: Option<Pause>,
-    /// The host says itself what it does.
+    /// True if the host itself reports what it does.
     pub host_tells: bool,
-    /// What was told and is less than a unit, in ns.
+    /// Reported time that is less than a unit, in ns.
     rest_ns: u32,
 }
 
@@ -52,7 +52,7 @@ pub struct Look {
 struct Pause {
     from: Time,
     to: Time,
-    /// The index of the thread on it.
+    /// Index of the thread on the CPU.
     thread: usize,
 }
 
@@ -63,7 +63,7 @@ impl Pause {
 }
 
 impl Look {
-    /// What comes is seen from here on.
+    /// Starts to see pauses from here on.
     pub fn begin(&mut self, t: Time) {
         self.since = t;
         self.pauses.clear();
@@ -91,7 +91,7 @@ impl Look {
 }
 
 impl Builder {
-    /// An event comes, the first on its CPU since `before`.
+    /// An event arrives, the first on its CPU since `before`.
     #[inline]
     pub(super) fn look(&mut self, c: usize, before: Time, e: &Event, t: Time) {
         let is_told = matches!(e.what, What::Point(Point::Steal));
@@ -103,7 +103,7 @@ impl Builder {
             cpu.look.begin(t);
         }
         let (thread, from) = (cpu.thread, before.max(cpu.since).max(cpu.look.since));
-        // A call and its return in one may have been rounded up.
+        // A folded call may have been rounded up.
         if let Some(last) = cpu.look.pauses.last_mut() {
             last.to = last.to.min(t);
         }
@@ -117,7 +117,7 @@ impl Builder {
         }
     }
 
-    /// The host has taken this much, in ns.
+    /// The host has taken `ns` since the last look.
     fn took(&mut self, c: usize, ns: u32, t: Time) {
         let cpu = &mut self.cpus[c];
         let ns = u64::from(ns) + u64::from(cpu.look.rest_ns);
@@ -154,7 +154,7 @@ impl Builder {
         self.untold_steal += rest;
     }
 
-    /// What the host took that no pause has room for, if it is anything.
+    /// Sentence about the time taken by the host that fits into no pause, if there is any.
     pub(super) fn untold_steal(&self) -> Option<String> {
         let ms = self.untold_steal.seconds() * 1e3;
         (self.untold_steal > Time::ZERO)
@@ -162,7 +162,7 @@ impl Builder {
     }
 }
 
-/// What is said of time that hosts took, if they did.
+/// Sentence about time that hosts took, if they did.
 pub fn sentence(steals: u64, stolen: Time) -> Option<String> {
     let (times, ms) = (count(steals, "time", "times"), stolen.seconds() * 1e3);
     (steals > 0)

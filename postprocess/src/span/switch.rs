@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Threads come and go: context switches, statements of who runs, and time of which nothing is known.
+//! Threads come and go: context switches, records of the running thread, and unknown time.
 
 use kutrace_format::capability::Capability;
 
@@ -18,8 +18,9 @@ use crate::id::Pid;
 use crate::time::Time;
 
 impl Builder {
-    /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already. Where the
-    /// scheduler is not seen it has no time: what is before the switch is the old thread's, what follows the new one's.
+    /// The CPU switches to another thread, inside the scheduler; with a duration, it already runs the thread. A
+    /// scheduler that is not seen has no time: the time before the switch is the old thread's, the time after it the
+    /// new one's.
     pub(super) fn switch(&mut self, c: usize, e: &Event, t: Time) {
         if e.dur > Time::ZERO && e.pid == Pid::IDLE {
             self.left_for_good(c);
@@ -56,8 +57,8 @@ impl Builder {
         }
     }
 
-    /// A CPU that went offline is back in idle, or never was: a thread that said so last, as of a stock kernel, had left
-    /// it then.
+    /// A CPU that went offline is back in idle, or never came back: on a stock kernel, the thread that reported it last
+    /// had left the CPU then.
     #[cold]
     pub(super) fn left_for_good(&mut self, c: usize) {
         if self.cpus[c].is_offline() && self.running(c) != Pid::IDLE {
@@ -65,8 +66,8 @@ impl Builder {
         }
     }
 
-    /// Ends what a CPU cannot be inside of when it switches, and returns the scheduler that it is in; nothing, where
-    /// that is not seen.
+    /// Ends the frames that a CPU cannot be inside of when it switches, and returns the frame of the scheduler; `None`
+    /// where the scheduler is not seen.
     #[inline(never)]
     fn leave_for_another(&mut self, c: usize, t: Time, ipc: u8) -> Option<Frame> {
         let inside = self.cpus[c].stack.iter().any(|f| f.level() == Level::Sched);
@@ -85,8 +86,8 @@ impl Builder {
         Some(self.cpus[c].top())
     }
 
-    /// A thread is on no CPU, or was not. If events of a CPU are missing since then it may have run there: since when
-    /// it has not, in what it sleeps, and whether a wakeup of then has led to a run is not known.
+    /// A thread is on no CPU, or was not. If events of a CPU are missing since then, it may have run there: it is then
+    /// unknown since when it has not run, what it sleeps in, and whether an earlier wakeup has led to a run.
     pub(super) fn may_have_run(&mut self, thread: usize, t: Time) {
         let is_lost = |cpu: &Cpu| cpu.has_begun() && cpu.is_lost();
         let losses = self.sees(Capability::Losses);
@@ -109,8 +110,8 @@ impl Builder {
         self.tally.pending += u64::from(thread.wakeup.take_if(|wakeup| wakeup.ts < blind).is_some());
     }
 
-    /// A thread is on another CPU: the scheduler that switched from it there, and has not returned, is not its own any
-    /// more.
+    /// A thread is on another CPU: the scheduler that switched from it on its old CPU, and has not returned, no longer
+    /// belongs to it.
     fn runs_elsewhere(&mut self, thread: usize, c: usize, t: Time) {
         let Thread { pid, last_cpu, .. } = self.threads.list[thread];
         let Some(before) = last_cpu.filter(|&before| before != c && pid != Pid::IDLE && self.sees(Capability::Returns))
@@ -126,7 +127,7 @@ impl Builder {
         }
     }
 
-    /// Keeps the stack of the thread on a CPU for its next run; idle has none.
+    /// Keeps the stack of a CPU's thread for its next run; idle has none.
     fn put_away(&mut self, c: usize) {
         let unsure = self.cpus[c].begin.is_some();
         self.settle_later(c);
@@ -146,7 +147,7 @@ impl Builder {
         }
     }
 
-    /// Puts a thread on a CPU, inside the scheduler, if that is seen, as it left; at first in user code.
+    /// Puts a thread on a CPU as it left: inside the scheduler, if that is seen; in user code on its first run.
     fn take_on(&mut self, c: usize, thread: usize, scheduler: Option<Frame>) {
         if self.threads.list[thread].wakeup.is_some() {
             self.presume_kernel(thread);
@@ -171,9 +172,9 @@ impl Builder {
         }
     }
 
-    /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
-    /// woke did not sleep: it waited for a CPU. One not met before has not run since it was woken. Who switches away
-    /// inside a call that never returns does not wait for anything.
+    /// The scheduler has returned: the thread it switched from no longer runs, the one it switched to does. A thread
+    /// that was not woken did not sleep: it waited for a CPU. One not met before has not run since it was woken. One
+    /// that switches away inside a call that never returns does not wait for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: Time) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         old.into_iter().for_each(|old| self.left(old, t));
@@ -181,7 +182,7 @@ impl Builder {
         let new = &mut self.threads.list[self.cpus[c].thread];
         let preempted =
             new.last_end.filter(|_| !new.place.runs() && new.wakeup.is_none() && new.pid != Pid::IDLE && told);
-        // One that was preempted has not slept since it told what it is about to wait for.
+        // A preempted thread has not slept since it reported what it is about to wait for.
         new.waits_for.take_if(|_| preempted.is_none());
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
@@ -193,7 +194,7 @@ impl Builder {
         self.resume_rpc(c, t);
     }
 
-    /// A thread runs no more.
+    /// A thread no longer runs.
     fn left(&mut self, thread: usize, t: Time) {
         let exits = self.sees(Capability::Exits);
         let old = &mut self.threads.list[thread];
@@ -203,7 +204,7 @@ impl Builder {
         old.last_end = Some(t).filter(|_| !ended);
     }
 
-    /// A CPU is known to run this thread, whatever it ran before; what the thread is inside of is not known.
+    /// A CPU is known to run this thread, whatever it ran before; it is unknown what the thread is inside of.
     pub(super) fn place(&mut self, c: usize, pid: Pid, t: Time) {
         if self.cpus[c].is_lost() {
             let recording = self.recording_mut();
@@ -214,7 +215,7 @@ impl Builder {
         self.runs_elsewhere(thread, c, t);
         let (bottom, losses) = (self.bottom(thread), self.sees(Capability::Losses));
         let new = &mut self.threads.list[thread];
-        // What it was woken for has run, where nobody saw it.
+        // The run that the wakeup led to was not seen.
         if losses && new.wakeup.take().is_some() {
             self.tally.pending += 1;
         }
@@ -229,12 +230,12 @@ impl Builder {
         cpu.entered = t;
         cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
-        // Nobody saw what it did before.
+        // The thread's earlier activity was not seen.
         self.doubts.remove(&pid);
         self.doubt(c, Vec::new());
     }
 
-    /// The events say that another thread runs than the switches did: one was missed.
+    /// The events name another running thread than the switches did: one was missed.
     pub(super) fn resync(&mut self, c: usize, pid: Pid, t: Time) {
         let missed = !self.cpus[c].is_lost();
         self.place(c, pid, t);
@@ -245,7 +246,7 @@ impl Builder {
         }
     }
 
-    /// Nothing is known of a CPU from here on.
+    /// A CPU's activity is unknown from here on.
     pub(super) fn lose(&mut self, c: usize, e: &Event, t: Time) {
         self.tally.gaps += 1;
         self.forget(c, t);
@@ -256,7 +257,7 @@ impl Builder {
         self.cpus[c].stack = vec![Frame::new(Activity::Lost, e.arg.into(), e.name)];
     }
 
-    /// Ends all that a CPU was doing. Since when its thread has not run is not known then.
+    /// Ends all that a CPU was doing. It is then unknown since when its thread has not run.
     fn forget(&mut self, c: usize, t: Time) {
         self.sched_left(c, t);
         self.close(c, t, Close::Pause { ipc: 0 });
@@ -283,7 +284,7 @@ impl Builder {
             if thread.stack.is_empty() {
                 thread.stack.push(bottom);
             }
-            // It is a new one with an old pid if it is in another call than the one that ends it.
+            // It is a new thread with an old pid if it is in a call other than the one that ends the old thread.
             if thread.stack.iter().filter_map(Frame::work).any(|ending| self.abi.is_exit(ending) && ending != call) {
                 thread.last_end = None;
             }
@@ -306,8 +307,8 @@ impl Builder {
     }
 }
 
-/// Puts a system call above the user code, in place of another: then the thread is a new one with an old pid. False if
-/// it is already there. The thread may have left it since.
+/// Puts a system call above the user code. If another call is there, the thread is a new one with an old pid, and the
+/// call is replaced. Returns false if the call is already there. The thread may have left it since.
 fn insert_call(stack: &mut Vec<Frame>, call: Frame) -> bool {
     if stack.first().is_none_or(|f| f.activity == Activity::Lost) {
         return false;

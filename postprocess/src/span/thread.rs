@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the span builder knows of each thread, whether it runs or not.
+//! State of each thread in the span builder, running or not.
 //!
-//! Where a thread is, its [`Place`], follows from switches and from the scheduler, which has a CPU for a while before and
-//! after each:
+//! A thread's [`Place`] follows from switches and from the scheduler, which has a CPU for a while before and after
+//! each:
 //!
 //! ```text
 //!           switch to it              the scheduler returns           switch from it
@@ -13,12 +13,12 @@
 //!                          the scheduler that switched from it returns
 //! ```
 //!
-//! A thread that is switched to while it is `Leaving`, on another CPU whose scheduler has not returned, has never stopped
-//! to run. The idle thread is on many CPUs at once: its place is that on the last of them.
+//! A thread that is switched to while it is `Leaving`, on another CPU whose scheduler has not returned, never stopped
+//! running. The idle thread is on many CPUs at once: its place is the last of them.
 //!
-//! Apart from that a thread has a [`Side`], which only what it does can tell, and a [`Past`]: what it is inside of is known
-//! only since it was seen in user code. A thread that has [ended](Life::Ended) stays on its CPU up to the next switch; the
-//! next with its pid is another.
+//! A thread also has a [`Side`], which only its actions show, and a [`Past`]: its stack is known only since it was seen
+//! in user code. A thread that has [ended](Life::Ended) stays on its CPU up to the next switch; the next thread with
+//! its pid is another one.
 
 use foldhash::HashMap;
 
@@ -29,54 +29,54 @@ use crate::event::Event;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
-/// A thread.
+/// State of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
-    /// Its id.
+    /// Thread id.
     pub pid: Pid,
-    /// Every name it had, in order of their last use; the last is the present one.
+    /// Every name it had, in order of last use; the last is the present one.
     pub comms: Vec<NameId>,
     /// Name and pid.
     pub user: NameId,
-    /// What it is inside of while it does not run; empty if not known.
+    /// Frames it is inside of while it does not run; empty if unknown.
     pub stack: Vec<Frame>,
-    /// Whether `stack` is all that it is inside of.
+    /// Completeness of `stack`.
     pub past: Past,
-    /// Whose code it runs at the bottom.
+    /// Owner of the code that it runs at the bottom.
     pub side: Side,
     /// The frame of `stack` it blocked in, which it may have left unseen.
     pub ambiguous: Option<usize>,
-    /// Where it is.
+    /// Its place, on a CPU or on none.
     pub place: Place,
-    /// What it said that it is about to wait for.
+    /// The reason that it reported for its next wait.
     pub waits_for: Option<Reason>,
-    /// What it last slept for.
+    /// The reason of its last sleep.
     pub slept_for: Option<Reason>,
-    /// Its control group, 0 for the root or if that is not known.
+    /// Its control group; 0 for the root, or if unknown.
     pub group: u32,
     /// The thread that made it, if that was seen.
     pub parent: Option<Pid>,
     /// The CPU it last ran on.
     pub last_cpu: Option<usize>,
-    /// The id of its control group as the recorder told it last; 0 if it did not.
+    /// Id of its control group that the recorder reported last; 0 if none.
     pub cgroup: u32,
-    /// Whether it has ended.
+    /// Alive or ended.
     pub life: Life,
-    /// When it last stopped to run or was woken; `None` before its first run.
+    /// Time when it last stopped running or was woken; `None` before its first run.
     pub last_end: Option<Time>,
     /// The wakeup that has not led to a run yet.
     pub wakeup: Option<Wakeup>,
-    /// RPC it works on, 0 for none, and that RPC's name.
+    /// Id of the RPC it works on; 0 for none.
     pub rpc: u32,
     /// Name of the RPC.
     pub rpc_name: NameId,
-    /// What it has done with that RPC.
+    /// State of the RPC.
     pub rpc_is: RpcIs,
-    /// The queue it has taken an RPC out of that it has not turned to yet.
+    /// The queue from which it took an RPC that it has not turned to yet.
     pub dequeued: Option<Event>,
 }
 
-/// Where a thread is; CPUs by index.
+/// Place of a thread; CPUs by index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// On no CPU: it waits, or could run.
@@ -99,12 +99,12 @@ impl Place {
         }
     }
 
-    /// Whether it runs: a switch from it takes effect with the end of the scheduler.
+    /// True if it runs: a switch from it takes effect when the scheduler ends.
     pub fn runs(self) -> bool {
         matches!(self, Place::Running(_) | Place::Leaving)
     }
 
-    /// After a switch to it.
+    /// The place after a switch to the thread.
     pub fn switched_to(self, c: usize) -> Place {
         if self.runs() {
             Place::Running(c)
@@ -113,7 +113,7 @@ impl Place {
         }
     }
 
-    /// After a switch from it.
+    /// The place after a switch from the thread.
     pub fn switched_from(self) -> Place {
         if self.runs() {
             Place::Leaving
@@ -122,63 +122,63 @@ impl Place {
         }
     }
 
-    /// It is shown running.
+    /// The place once the thread is shown running.
     pub fn started(self) -> Place {
         self.cpu().map_or(Place::Leaving, Place::Running)
     }
 
-    /// The scheduler that switched from it has returned.
+    /// The place once the scheduler that switched from the thread has returned.
     pub fn stopped(self) -> Place {
         self.cpu().map_or(Place::Away, Place::Arriving)
     }
 }
 
-/// Whose code a thread runs at the bottom.
+/// Owner of the code that a thread runs at the bottom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
-    /// A program's.
+    /// A program.
     #[default]
     Program,
-    /// The kernel's: it was said to be one of its threads, or it sleeps outside of any call and has not shown anything
-    /// that only a program does.
+    /// The kernel: the thread was reported as one of the kernel's, or it sleeps outside of any call and has not done
+    /// anything that only a program does.
     Kernel,
 }
 
-/// How far back it is known what a thread is inside of.
+/// Completeness of a thread's known stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Past {
-    /// It was seen in user code, and since then.
+    /// Complete: it was seen in user code, and ever since.
     #[default]
     Known,
-    /// It may be inside of more: nothing has shown yet that it ever was in user code. Of a thread of the kernel nothing
-    /// does.
+    /// The thread may be inside of more: nothing has shown yet that it ever was in user code. For a thread of the
+    /// kernel nothing ever does.
     Unsure,
 }
 
-/// Whether a thread has ended.
+/// Life of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Life {
-    /// It has not.
+    /// It has not ended.
     #[default]
     Lives,
-    /// It has; the next with its pid is another.
+    /// It has ended; the next thread with its pid is another one.
     Ended,
 }
 
-/// What a thread has done with its RPC.
+/// State of a thread's RPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RpcIs {
-    /// It works on it.
+    /// The thread works on it.
     #[default]
     InHand,
-    /// It has put it into a queue, and has not turned to another yet.
+    /// The thread has put it into a queue, and has not turned to another yet.
     Enqueued,
 }
 
-/// Who woke a thread.
+/// Wakeup of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// When.
+    /// Time.
     pub ts: Time,
     /// The waker's CPU.
     pub cpu: CpuId,
@@ -186,7 +186,7 @@ pub struct Wakeup {
     pub pid: Pid,
 }
 
-/// Every thread met.
+/// Every thread seen.
 #[derive(Clone, Debug, Default)]
 pub struct Threads {
     /// By index.
@@ -195,7 +195,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// The index of a thread, which is added if it is new.
+    /// Index of a thread; a new thread is added.
     pub fn find(&mut self, pid: Pid, names: &mut Names) -> usize {
         if let Some(index) = self.known(pid) {
             return index;
@@ -207,12 +207,12 @@ impl Threads {
         self.list.len() - 1
     }
 
-    /// The index of a thread met before.
+    /// Index of a thread seen before.
     pub fn known(&self, pid: Pid) -> Option<usize> {
         self.index.get(&pid).copied()
     }
 
-    /// Gives a thread a name, without the path that the original's first record of a program has. Idle keeps its own.
+    /// Names a thread, without the path in the original's first record of a program. Idle keeps its own name.
     pub fn rename(&mut self, index: usize, comm: NameId, names: &mut Names) {
         let thread = &mut self.list[index];
         let text = names.text(comm);

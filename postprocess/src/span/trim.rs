@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A part of a trace: the spans of a range of time, cut at its edges.
 //!
-//! Invariant: what covered the whole trace covers the range.
+//! Invariant: spans that covered the whole trace cover the range.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::event::point::Point;
 use crate::id::Pid;
 use crate::time::Time;
 
-/// A range of time after the trace's base minute.
+/// A range of time, relative to the trace's base minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// First moment.
@@ -21,8 +21,8 @@ pub struct Range {
     pub to: Time,
 }
 
-/// The range from the first mark with this text to the end of the mark `/text` after it, or to the end of the trace
-/// if there is none; nothing if no mark has this text. Capital letters are as good as small ones.
+/// The range from the first mark with this text to the end of the mark `/text` after it, or to the end of the trace if
+/// there is none; `None` if no mark has this text. Case is ignored.
 pub fn labelled(spans: &Spans, text: &str) -> Option<Range> {
     let text = text.to_lowercase();
     let is = |s: &&Span, wanted: &str| label(spans, s).is_some_and(|l| l.to_lowercase() == wanted);
@@ -38,7 +38,7 @@ pub fn label<'a>(spans: &'a Spans, span: &Span) -> Option<&'a str> {
     spans.names.get(span.name.index()).filter(|_| is_text)?.split_once('=').map(|(_, text)| text)
 }
 
-/// Keeps what lies in `range`, and cuts what is open at its edges. Labels of rows that are still there stay.
+/// Keeps the spans in `range`, and cuts those that are open at its edges. Labels stay if their rows do.
 pub fn trim(spans: &mut Spans, range: Range) {
     let is_within = |s: &Span| s.start >= range.from && s.start.saturating_add(s.dur) <= range.to;
     if !spans.spans.iter().all(is_within) {
@@ -54,12 +54,12 @@ pub fn trim(spans: &mut Spans, range: Range) {
     spans.spans = kept;
 }
 
-/// Cuts a span at the edges; false if nothing of it is in `range`. A span of no length belongs where it starts.
+/// Cuts a span at the edges; false if no part of it is in `range`. A span of zero length belongs where it starts.
 fn cut(span: &mut Span, range: Range) -> bool {
     let end = span.start.saturating_add(span.dur);
     let within = span.start < range.to && (end > range.from || span.start == range.from);
     if let Some(activity) = span.activity().filter(|_| end > range.to) {
-        // It returns later.
+        // The call returns later.
         span.ret = activity.no_value();
     }
     span.start = span.start.max(range.from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Why a thread waited: what it blocked in decides, and who woke it where that leaves more than one answer; both by
-//! event number. Of the original's traces, in which what a thread blocked in may be missing, it is the other way round.
+//! Reasons of waits: what a thread blocked in decides, and its waker where that leaves more than one answer; both by
+//! event number. In the original's traces, which may lack what a thread blocked in, the waker decides first.
 
 use kutrace_format::abi::event as abi;
 
@@ -13,7 +13,7 @@ use crate::event::work::Work;
 /// Makes [`Reason`], its names and the list of its values.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident $letter:literal $name:literal;)*) => {
-        /// What a thread waited for; each has a letter, that of the original where it has one.
+        /// Reason of a wait; each has a letter, which is the original's where it has one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Reason {
             $($(#[$doc])* $reason,)*
@@ -53,19 +53,19 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A CPU: it could run, but other threads did.
+    /// A CPU: the thread could run, but others did.
     Cpu b'c' "wait_cpu";
     /// A disk.
     Disk b'd' "wait_disk";
     /// The end of a freeze of its control group.
     Frozen b'f' "wait_frozen";
-    /// Its guest to have something to do: the virtual CPU is halted.
+    /// Work for its guest: the virtual CPU is halted.
     Guest b'g' "wait_guest";
-    /// To be continued: stopped by a signal.
+    /// The end of a stop by a signal.
     Stop b'h' "wait_stopped";
-    /// A CPU that was idle: it could run, and the CPU took its time.
+    /// A CPU that was idle: the thread could run, and the CPU took its time.
     Idle b'i' "wait_idle";
-    /// Another task, or of a thread of the kernel, work.
+    /// Another task, or, for a thread of the kernel, work.
     Task b'k' "wait_task";
     /// A lock.
     Lock b'l' "wait_lock";
@@ -73,7 +73,7 @@ reasons! {
     Memory b'm' "wait_mem";
     /// The network.
     Net b'n' "wait_net";
-    /// A pipe, file or socket another thread uses.
+    /// A pipe, file or socket that another thread uses.
     Pipe b'p' "wait_pipe";
     /// The CPU quota of its control group.
     Quota b'q' "wait_quota";
@@ -83,7 +83,7 @@ reasons! {
     Sched b's' "wait_sche";
     /// Time to pass.
     Time b't' "wait_time";
-    /// A CPU: it could run, and the CPU stood still.
+    /// A CPU that stood still: the thread could run.
     Stall b'v' "wait_stall";
     /// Its tracer.
     Trace b'x' "wait_traced";
@@ -92,7 +92,7 @@ reasons! {
 }
 
 impl Reason {
-    /// Whether the thread could run meanwhile: it waited for a CPU only.
+    /// True if the thread could run during the wait: it waited for a CPU only.
     pub const fn could_run(self) -> bool {
         matches!(self, Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall)
     }
@@ -102,12 +102,12 @@ impl Reason {
         number::WAIT_A as i32 + i32::from(self.letter() - b'a')
     }
 
-    /// The reason of this name; not known for any other.
+    /// The reason with this name; unknown for any other name.
     pub fn named(name: &str) -> Reason {
         Reason::ALL.iter().copied().find(|reason| reason.name() == name).unwrap_or(Reason::Unknown)
     }
 
-    /// What the code of [`number::WAIT`] says.
+    /// The reason of a code of [`number::WAIT`].
     pub fn told(code: u32) -> Option<Reason> {
         Some(match code {
             abi::WAIT_FROZEN => Reason::Frozen,
@@ -121,14 +121,14 @@ impl Reason {
     }
 }
 
-/// What woke a thread.
+/// Source of a wakeup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// A timer.
     Timer,
     /// Packets.
     Net,
-    /// A disk that was done.
+    /// A disk that finished.
     Disk,
     /// Another device.
     Device,
@@ -142,26 +142,26 @@ pub enum By {
     Fault,
     /// A thread in a system call.
     Call(Work),
-    /// One that opens a file, and has waited for the disk.
+    /// A thread that opens a file, and has waited for the disk.
     Lookup,
     /// A program on its way out of the kernel.
     Program,
     /// A thread of the kernel.
     Worker,
-    /// One that was woken by a disk itself.
+    /// A thread of the kernel that was itself woken by a disk.
     DiskWorker,
-    /// The scheduler, on behalf of whom it switches from.
+    /// The scheduler, on behalf of the thread that it switches from.
     Scheduler,
     /// Not known.
     Unknown,
 }
 
-/// What a thread was inside of when it fell asleep.
+/// State of a thread when it fell asleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asleep {
-    /// A thread of the kernel, that has a task of its own.
+    /// A thread of the kernel with a task of its own.
     Kernel,
-    /// A thread of the kernel that does what others ask for.
+    /// A thread of the kernel that does work for others.
     Worker,
     /// A program, on the way out of the kernel.
     Out,
@@ -173,7 +173,7 @@ pub enum Asleep {
     Unknown,
 }
 
-/// Why a thread slept that was inside of this, and was woken by that.
+/// Reason of the sleep of a thread in this state, ended by this source.
 pub fn why(abi: &TracedAbi, asleep: Asleep, by: By) -> Reason {
     match asleep {
         _ if by == By::Unknown => of_sleeper_alone(abi, asleep),
@@ -186,7 +186,7 @@ pub fn why(abi: &TracedAbi, asleep: Asleep, by: By) -> Reason {
     }
 }
 
-/// What some are there for tells, whoever wakes.
+/// The reason that the purpose of a worker or call gives on its own, whatever the waker.
 fn of_sleeper_alone(abi: &TracedAbi, asleep: Asleep) -> Reason {
     let call = match asleep {
         Asleep::Worker => return Reason::Task,
@@ -202,7 +202,7 @@ fn of_sleeper_alone(abi: &TracedAbi, asleep: Asleep) -> Reason {
     }
 }
 
-/// It waits for time, or its own disk, or work.
+/// A thread of the kernel waits for time, its own disk, or work.
 fn of_kernel(by: By) -> Reason {
     match by {
         By::Timer => Reason::Time,
@@ -211,7 +211,7 @@ fn of_kernel(by: By) -> Reason {
     }
 }
 
-/// It waits for work, that a timer or a device may have; or for a disk.
+/// A worker waits for work, which a timer or a device may have, or for a disk.
 fn of_worker(by: By) -> Reason {
     match by {
         By::Disk => Reason::Disk,
@@ -219,8 +219,8 @@ fn of_worker(by: By) -> Reason {
     }
 }
 
-/// The kernel had to wait before it could let the program go on: for what the last close of a file has to write, or
-/// until somebody lets it. Nothing else there sleeps for a time but who is above its memory limit.
+/// The kernel had to wait before it could let the program continue: for what the last close of a file has to write, or
+/// until another thread allows it. The only other timed sleep there is that of a thread above its memory limit.
 fn on_the_way_out(abi: &TracedAbi, by: By) -> Reason {
     match by {
         By::Disk | By::Device | By::DiskWorker | By::Worker => Reason::Disk,
@@ -238,7 +238,7 @@ fn on_the_way_out(abi: &TracedAbi, by: By) -> Reason {
     }
 }
 
-/// Pages are read, or others have the address space.
+/// The thread waits for pages to be read, or for the address space, which others have.
 fn in_memory(by: By) -> Reason {
     match by {
         By::Disk | By::Device | By::DiskWorker | By::Worker => Reason::Disk,
@@ -255,10 +255,10 @@ fn in_call(abi: &TracedAbi, call: Work, by: By) -> Reason {
         CallKind::Sync => return Reason::Disk,
         _ => {}
     }
-    // What any call may have to wait for on its way.
+    // Waits that any call may have on its way.
     match (by, special) {
         (By::Rcu, _) => return Reason::Rcu,
-        // Whatever wakes it then, by a signal: it waited for that.
+        // Any source wakes it by a signal, and the call waited for that.
         (_, Some(Special::Wait)) => {}
         (By::Disk, _) => return Reason::Disk,
         (By::Timer, special) if special != Some(Special::FileLock) => return Reason::Time,
@@ -281,11 +281,11 @@ fn in_call(abi: &TracedAbi, call: Work, by: By) -> Reason {
         Some(Special::Open) => match by {
             By::Device | By::DiskWorker | By::Worker => Reason::Disk,
             By::Call(call) => match abi.call(call).special {
-                // It opened the other end of a pipe, or is the file system.
+                // The waker opened the other end of a pipe, or is the file system.
                 Some(Special::Open | Special::Write | Special::Ring) => Reason::Pipe,
                 _ => Reason::Lock,
             },
-            // Both looked for the same name, or a lock of the kernel was let go.
+            // Both looked for the same name, or the waker released a lock of the kernel.
             By::Lookup | By::Fault | By::Program => Reason::Lock,
             _ => Reason::Pipe,
         },
@@ -301,7 +301,7 @@ fn in_call(abi: &TracedAbi, call: Work, by: By) -> Reason {
 
 fn by_work(abi: &TracedAbi, work: CallKind, by: By) -> Reason {
     match (work, by) {
-        // Who joins a thread waits for its end in futex.
+        // A thread that joins another waits for its end in futex.
         (CallKind::Lock, By::End) => Reason::Task,
         (CallKind::Lock, _) => Reason::Lock,
         (CallKind::Task, By::Call(call)) if abi.call(call).special == Some(Special::Ptrace) => Reason::Trace,
@@ -311,7 +311,7 @@ fn by_work(abi: &TracedAbi, work: CallKind, by: By) -> Reason {
         // Another thread had the files.
         (CallKind::Files, _) => Reason::Lock,
         (CallKind::Bytes, By::Device | By::DiskWorker) => Reason::Disk,
-        // The rest of a terminal's or a pipe's work is done by a worker.
+        // A worker does the rest of a terminal's or a pipe's work.
         (CallKind::Bytes, _) => Reason::Pipe,
         (CallKind::Socket, By::Device | By::Worker | By::DiskWorker | By::Softirq) => Reason::Net,
         (CallKind::Socket, _) => Reason::Pipe,
@@ -326,7 +326,7 @@ fn by_work(abi: &TracedAbi, work: CallKind, by: By) -> Reason {
     }
 }
 
-/// Why the thread was waiting that is woken by a call that does this, if that tells.
+/// Reason of a wait that a call of this kind ends, if the kind shows it.
 fn by_call(work: CallKind) -> Reason {
     match work {
         CallKind::Lock => Reason::Lock,
@@ -338,18 +338,18 @@ fn by_call(work: CallKind) -> Reason {
     }
 }
 
-/// Who woke a thread, in the original's traces.
+/// Source of a wakeup in the original's traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waker {
     /// A thread, in a system call or a fault.
     Thread,
-    /// A thread of the kernel: no other wakes anyone outside of a call.
+    /// A thread of the kernel: no other thread wakes any outside of a call.
     Worker,
     /// An interrupt or softirq.
     Device,
 }
 
-/// Why the thread was waiting that is woken in this context of one of the original's traces, if the context tells.
+/// Reason of a wait that ends in this context of one of the original's traces, if the context shows it.
 pub fn of_waker(abi: &TracedAbi, waker: Frame) -> Reason {
     let Some(work) = waker.work() else { return Reason::Unknown };
     match (work.level(), work) {
@@ -368,8 +368,8 @@ pub fn of_waker(abi: &TracedAbi, waker: Frame) -> Reason {
     }
 }
 
-/// Why a thread of one of the original's traces was waiting in what it blocked in, where its waker's context does not
-/// tell. A thread of the kernel blocks in nothing that is known: it waits for another to give it work.
+/// Reason of a wait in one of the original's traces, from what the thread blocked in, where its waker's context does
+/// not show it. A thread of the kernel blocks in nothing known: it waits for another to give it work.
 pub fn of_sleeper(abi: &TracedAbi, sleeper: Option<Frame>, waker: Waker) -> Reason {
     let Some(sleeper) = sleeper else {
         return if waker == Waker::Device { Reason::Unknown } else { Reason::Task };
@@ -386,7 +386,7 @@ pub fn of_sleeper(abi: &TracedAbi, sleeper: Option<Frame>, waker: Waker) -> Reas
         (CallKind::Sync, _) => Reason::Disk,
         (CallKind::Socket | CallKind::Bytes | CallKind::Poll, Waker::Thread) => Reason::Pipe,
         (CallKind::Socket, _) => Reason::Net,
-        // The rest of a terminal's or a pipe's work is done by a worker.
+        // A worker does the rest of a terminal's or a pipe's work.
         (CallKind::Bytes | CallKind::Poll, Waker::Worker) => Reason::Pipe,
         (CallKind::Bytes, Waker::Device) => Reason::Disk,
         // Another thread had the files, or the address space.

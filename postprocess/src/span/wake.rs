@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Between CPUs: wakeups and the runs they lead to, interrupts and their arrival, and what a thread waited for.
+//! Between CPUs: wakeups and the runs they lead to, interrupts and their arrival, and the waits of threads.
 
 use std::ops::RangeInclusive;
 
@@ -28,25 +28,25 @@ use crate::time::Time;
 /// Waits and exits shorter than this many units are not drawn: 100 ns.
 pub const SHORT: Time = Time(10);
 
-/// What errors look like in a value of 16 bits, as the original's traces have.
+/// Errors in a value of 16 bits, as in the original's traces.
 const ERRORS_16: RangeInclusive<i32> = 0xff80..=0xffff;
 
-/// How the name of a thread begins that does an interrupt's work, as all do on PREEMPT_RT: it is the device that wakes.
+/// Start of the names of threads that do an interrupt's work, as all do on PREEMPT_RT: the waker is the device.
 const INTERRUPT_THREAD: &str = "irq/";
 
-/// A wakeup of which it tells something whether the waker ends.
+/// A wakeup whose reason is known only if the waker ends.
 #[derive(Clone, Copy, Debug)]
 pub struct PerhapsEnds {
     /// Index of the waker.
     pub waker: usize,
-    /// Who was woken, when, and what it was inside of.
+    /// The woken thread, the time, and the thread's state in its sleep.
     woken: Pid,
     ts: Time,
     asleep: Asleep,
 }
 
 impl PerhapsEnds {
-    /// Whether this span is the wait that it ended.
+    /// True if this span is the wait that the wakeup ended.
     pub fn made(&self, span: &Span) -> bool {
         span.pid == Some(self.woken) && span.what == What::Wait(Reason::Unknown) && span.start + span.dur == self.ts
     }
@@ -85,8 +85,8 @@ impl Builder {
         }
     }
 
-    /// A thread was woken before it had left its CPU, and is woken again: so it had run on, and slept later. Where the
-    /// scheduler is seen its end tells that before.
+    /// A thread was woken before it had left its CPU, and is woken again: it had continued to run, and slept later.
+    /// Where the scheduler is seen, its end shows that earlier.
     fn had_run_on(&mut self, thread: usize, t: Time) -> bool {
         let Thread { pid, wakeup, last_end, last_cpu, place, .. } = self.threads.list[thread];
         let end = if place.runs() { Some(t) } else { last_end };
@@ -100,8 +100,8 @@ impl Builder {
         true
     }
 
-    /// A program on its way out of the kernel woke a thread, which does not tell why that slept: if the program ends
-    /// there, that was what it waited for.
+    /// A program on its way out of the kernel woke a thread, which does not show why the thread slept: if the program
+    /// ends there, the thread waited for that.
     fn perhaps_at_its_end(&mut self, c: usize, sleeper: usize, why: Reason, ts: Time) {
         if why != Reason::Unknown || !self.sees(Capability::Returns) || self.by(c) != By::Program {
             return;
@@ -112,7 +112,7 @@ impl Builder {
         }
     }
 
-    /// A thread ends: whom it woke since it last was in its program, or in a call, waited for that.
+    /// A thread ends: the threads that it woke since it last was in its program, or in a call, waited for its end.
     pub(super) fn ends(&mut self, thread: usize) {
         for woke in self.perhaps_ends.extract_if(.., |woke| woke.waker == thread).collect::<Vec<_>>() {
             let why = why(&self.abi, woke.asleep, By::End);
@@ -126,7 +126,7 @@ impl Builder {
         }
     }
 
-    /// What a CPU that wakes a thread of the original's is doing it for.
+    /// Reason for which a CPU wakes a thread, in the original's traces.
     fn why(&self, c: usize) -> Reason {
         let cpu = &self.cpus[c];
         let waker = cpu.top();
@@ -138,7 +138,7 @@ impl Builder {
         }
     }
 
-    /// What it is on a CPU that wakes a thread.
+    /// The waker on a CPU that wakes a thread.
     fn by(&self, c: usize) -> By {
         let cpu = &self.cpus[c];
         let thread = &self.threads.list[cpu.thread];
@@ -172,7 +172,7 @@ impl Builder {
         }
     }
 
-    /// What it is that wakes a thread outside of any work.
+    /// The waker on a CPU that is outside of any work.
     fn by_own_code(&self, c: usize) -> By {
         let cpu = &self.cpus[c];
         let thread = &self.threads.list[cpu.thread];
@@ -191,7 +191,7 @@ impl Builder {
         thread.comms.last().map_or("", |&comm| self.names.text(comm))
     }
 
-    /// What a thread that is woken was inside of; nothing if that may be among what is missing.
+    /// State in which a woken thread slept; `None` if its events may be missing.
     fn asleep(&self, sleeper: usize) -> Option<Asleep> {
         let sleeper = &self.threads.list[sleeper];
         if sleeper.side == Side::Kernel {
@@ -213,13 +213,13 @@ impl Builder {
         })
     }
 
-    /// Whether a tracer lets a thread go on. One that stopped at a system call said so, but maybe before the trace began:
-    /// then it looks like one that waits in the call.
+    /// True if a tracer lets a thread continue. A thread that stopped at a system call reported it, but maybe before
+    /// the trace began: then it looks like one that waits in the call.
     fn is_ptrace(&self, by: By) -> bool {
         matches!(by, By::Call(call) if self.abi.call(call).special == Some(Special::Ptrace))
     }
 
-    /// What a thread that is woken was waiting for.
+    /// Reason of the wait of a woken thread.
     fn why_asleep(&self, c: usize, sleeper: usize) -> Reason {
         if self.sees(Capability::Returns) {
             let (by, told) = (self.by(c), self.threads.list[sleeper].waits_for);
@@ -247,7 +247,7 @@ impl Builder {
         }
     }
 
-    /// An interrupt is sent to another CPU, or it is woken by a store to memory that it watches.
+    /// An interrupt is sent to another CPU, or a store to memory that the CPU watches wakes it.
     pub(super) fn send(&mut self, c: usize, target: CpuId, t: Time) {
         let (from, reason) = (self.cpus[c].id, (self.why(c), self.by(c)));
         let Some(cpu) = self.cpus.get_mut(target.index()) else { return };
@@ -280,7 +280,7 @@ impl Builder {
         self.emit(arrived);
     }
 
-    /// Draws what a thread waited for, if it is not too short. Nobody wakes one that could run: [`Pid::IDLE`].
+    /// Draws a thread's wait, if it is not too short. The waker of a thread that could run is [`Pid::IDLE`].
     pub(super) fn wait(&mut self, pid: Pid, (start, end): (Time, Time), why: Reason, waker: Pid) {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
@@ -296,11 +296,11 @@ impl Builder {
         }
     }
 
-    /// As far as it is known how long it takes to leave it, the time before `t` is that.
+    /// The time before `t` is the exit from the state, as long as that is known to take.
     #[inline(never)]
     fn leave_state(&mut self, c: usize, t: Time, hint: u32) {
         let cpu = &self.cpus[c];
-        // Where the source does not know the state, nor is known how long it takes to leave it.
+        // If the source does not know the state, the time to leave it is unknown as well.
         let known = hint >= IDLE_POLL || self.sees(Capability::IdleStates);
         let latency = if known { exit_latency(hint).min(t - cpu.since) } else { Time::ZERO };
         if latency < SHORT {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a span is: the event numbers of the text, JSON and frames as one type, on which all that read spans match.
+//! Kinds of spans: the event numbers of the text, JSON and frames as one type, on which all readers of spans match.
 //!
-//! Invariant: every number is one value, and gives itself back.
+//! Invariant: every number has one value, which has that number.
 
 use super::wait::Reason;
 use super::{Span, NONE};
@@ -12,14 +12,14 @@ use crate::event::work::Work;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
-/// What a span is.
+/// Kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// What a CPU does. These spans together cover its time; everything else lies above or below them.
+    /// Activity of a CPU. These spans together cover its time; all others are above or below them.
     Run(Activity),
     /// A thread waits.
     Wait(Reason),
-    /// From one CPU to another.
+    /// An arc from one CPU to another.
     Arc(Arc),
     /// A thread holds a lock, or waits for it.
     Lock(Lock),
@@ -27,77 +27,77 @@ pub enum What {
     Point(Point),
 }
 
-/// What a CPU does.
+/// Activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
-    /// The user code of a program: of the thread whose id's low half this is, or what else a file has there, which is
-    /// more than that if the thread's id has more than 16 bits and the file is not ours.
+    /// User code of a program: of the thread with these low 16 bits in its id. A file that is not ours may have more
+    /// bits here if the thread's id has more.
     User(u32),
-    /// The own code of a thread of the kernel; the same.
+    /// A kernel thread's own code; numbered like [`Activity::User`].
     Thread(u32),
     /// A system call, a fault, an interrupt, a softirq or the scheduler.
     Call(Work),
-    /// Nothing.
+    /// Idle.
     Idle,
-    /// It leaves a low-power state.
+    /// Leaving a low-power state.
     IdleExit,
-    /// Not known: events were lost.
+    /// Unknown: events were lost.
     Lost,
-    /// Nothing: it is offline.
+    /// Offline.
     Offline,
-    /// Nothing, though it should: it stood still. The span's argument is the [`Activity::number`] of what it was at.
+    /// Standing still, with work to do. The span's argument is the [`Activity::number`] of the activity that stopped.
     Stalled,
 }
 
-/// What an arc shows, and where it ends.
+/// Kind of an arc, and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arc {
-    /// A thread is woken, up to where it runs.
+    /// The wakeup of a thread, up to where it runs.
     Wakeup {
         /// The CPU where it runs.
         to: CpuId,
-        /// The thread.
+        /// The woken thread.
         woken: Pid,
     },
-    /// An interrupt is sent to another CPU, up to where it arrives.
+    /// An interrupt sent to another CPU, up to where it arrives.
     Ipi {
-        /// That CPU.
+        /// The other CPU.
         to: CpuId,
     },
     /// A note next to a span, of the original's viewer; the argument and the value are its distance from the span.
     Callout,
 }
 
-/// What a thread does about a lock.
+/// Relation of a thread to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// It holds it.
+    /// The thread holds it.
     Held,
-    /// It waits for it.
+    /// The thread waits for it.
     Waited,
 }
 
-/// Whose time a CPU's time is.
+/// Owner of a CPU's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// A program's, or a guest's.
+    /// A program, or a guest.
     User,
-    /// The kernel's.
+    /// The kernel.
     Kernel,
-    /// Nobody's: idle, or leaving idle.
+    /// None: idle, or leaving idle.
     Idle,
-    /// Not known.
+    /// Unknown.
     Lost,
     /// None: the CPU is offline.
     Offline,
-    /// Nobody's: the CPU stood still.
+    /// None: the CPU stood still.
     Stalled,
 }
 
-/// A CPU stood still.
+/// Kind of a span in which a CPU stood still.
 pub const STALLED: What = What::Run(Activity::Stalled);
 
-/// What spans of the numbers of event lines are: a table, as every span of a file is asked.
+/// Kinds of spans by the numbers of event lines: a table, because every span of a file is looked up.
 static LOW: [What; NUMBERS as usize] = {
     let (mut low, mut event) = ([What::Lock(Lock::Held); NUMBERS as usize], 0);
     while event < NUMBERS {
@@ -114,7 +114,8 @@ impl Default for What {
 }
 
 impl What {
-    /// What a span of this number is, but for an arc, which is one by where it ends, too; see [`Span::set_columns`].
+    /// Kind of a span with this number, except for an arc, whose kind also depends on its end; see
+    /// [`Span::set_columns`].
     #[inline]
     pub fn of(event: i32) -> What {
         match event as u32 {
@@ -124,7 +125,7 @@ impl What {
         }
     }
 
-    /// What a span of any other number is.
+    /// Kind of a span with any other number.
     const fn of_rare(event: i32) -> What {
         match event {
             number::CALLOUT => return What::Arc(Arc::Callout),
@@ -142,7 +143,7 @@ impl What {
         }
     }
 
-    /// What a span of a number of event lines is.
+    /// Kind of a span with a number of event lines.
     const fn of_low(event: u32) -> What {
         match event {
             number::LOCK_HELD => What::Lock(Lock::Held),
@@ -155,7 +156,7 @@ impl What {
         }
     }
 
-    /// Its number.
+    /// Event number.
     #[inline]
     pub fn number(self) -> i32 {
         match self {
@@ -172,7 +173,7 @@ impl What {
 }
 
 impl Activity {
-    /// The user code of a thread. No thread but idle gets idle's number.
+    /// User code of a thread. No thread but idle gets idle's number.
     pub const fn user(pid: Pid) -> Activity {
         match (pid.number(), pid.number() & 0xffff) {
             (0, _) => Activity::Idle,
@@ -181,12 +182,12 @@ impl Activity {
         }
     }
 
-    /// The own code of a thread of the kernel.
+    /// Own code of a thread of the kernel.
     pub const fn thread(pid: Pid) -> Activity {
         Activity::Thread(pid.number() & 0xffff)
     }
 
-    /// Its number.
+    /// Event number.
     #[inline]
     pub const fn number(self) -> u32 {
         match self {
@@ -201,7 +202,7 @@ impl Activity {
         }
     }
 
-    /// How deep it nests.
+    /// Nesting level.
     #[inline]
     pub const fn level(self) -> Level {
         match self {
@@ -210,7 +211,7 @@ impl Activity {
         }
     }
 
-    /// What a span of it has where a value is not known, or has not been returned: only system calls have values.
+    /// Value of a span of this activity if it is unknown or has not been returned: only system calls have values.
     #[inline]
     pub const fn no_value(self) -> i64 {
         match self {
@@ -219,7 +220,7 @@ impl Activity {
         }
     }
 
-    /// Whose time it is.
+    /// Owner of the time.
     #[inline]
     pub const fn share(self) -> Share {
         match self {
@@ -232,14 +233,14 @@ impl Activity {
         }
     }
 
-    /// Whether it is what a thread is at the bottom, a program's user code or a thread of the kernel: such spans have
-    /// the thread's name.
+    /// True for the bottom activity of a thread, a program's user code or a kernel thread: these spans have the
+    /// thread's name.
     #[inline]
     pub const fn is_own_code(self) -> bool {
         matches!(self, Activity::User(_) | Activity::Thread(_))
     }
 
-    /// Whether it interrupts what a thread does: an interrupt or a softirq.
+    /// True if it interrupts a thread's activity: an interrupt or a softirq.
     #[inline]
     pub const fn interrupts(self) -> bool {
         matches!(self.level(), Level::Irq | Level::Softirq)
@@ -247,12 +248,12 @@ impl Activity {
 }
 
 impl Span {
-    /// What a CPU does in a time.
+    /// A span of a CPU's activity.
     pub fn run(cpu: CpuId, activity: Activity, name: NameId, (start, end): (Time, Time)) -> Span {
         Span { start, dur: end - start, cpu: Some(cpu), what: What::Run(activity), name, ..Span::default() }
     }
 
-    /// A thread waits, on no CPU.
+    /// A span of a thread that waits, on no CPU.
     pub fn wait(pid: Pid, (reason, waker): (Reason, Pid), name: NameId, (start, end): (Time, Time)) -> Span {
         let (what, ret) = (What::Wait(reason), if waker.number() == 0 { 0 } else { waker.into() });
         Span { start, dur: end - start, pid: Some(pid), what, ret, name, ..Span::default() }
@@ -270,8 +271,8 @@ impl Span {
         Span { start, dur: end - start, cpu, rpc, what, name, ..Span::default() }
     }
 
-    /// Takes what the columns say that together make what it is: number, argument and value. An arc that ends on no
-    /// possible CPU is a point of its number.
+    /// Sets the fields that make the kind: number, argument and value. An arc that ends on no possible CPU is a point
+    /// with its number.
     #[inline]
     pub fn set_columns(&mut self, event: i32, arg: i64, ret: i64) {
         (self.what, self.arg, self.ret) = (What::of(event), arg, ret);
@@ -292,13 +293,13 @@ impl Span {
         }
     }
 
-    /// Its number, as files have it.
+    /// Event number, as in files.
     #[inline]
     pub fn event(&self) -> i32 {
         self.what.number()
     }
 
-    /// Argument and value as files have them: of an arc, where it ends.
+    /// Argument and value, as in files: for an arc, its end.
     #[inline]
     pub fn values(&self) -> (i64, i64) {
         match self.what {
@@ -308,7 +309,7 @@ impl Span {
         }
     }
 
-    /// Of an arc, the CPU where it ends.
+    /// The CPU where an arc ends.
     #[inline]
     pub fn to_cpu(&self) -> Option<CpuId> {
         match self.what {
@@ -317,7 +318,7 @@ impl Span {
         }
     }
 
-    /// Of the arc of a wakeup, the thread that is woken.
+    /// The woken thread of a wakeup's arc.
     #[inline]
     pub fn woken(&self) -> Option<Pid> {
         match self.what {
@@ -332,13 +333,13 @@ impl Span {
         self.pid.filter(|pid| *pid != Pid::IDLE)
     }
 
-    /// What it is.
+    /// Kind of the span.
     #[inline]
     pub fn what(&self) -> What {
         self.what
     }
 
-    /// What a CPU does in it; `None` if it is not a span of a CPU's time.
+    /// Activity of the CPU; `None` if it is not a span of a CPU's time.
     #[inline]
     pub fn activity(&self) -> Option<Activity> {
         match self.what {
@@ -347,13 +348,13 @@ impl Span {
         }
     }
 
-    /// How deep that nests.
+    /// Nesting level of the activity.
     #[inline]
     pub fn level(&self) -> Option<Level> {
         self.activity().map(Activity::level)
     }
 
-    /// What the kernel does in it.
+    /// The kernel's work.
     #[inline]
     pub fn work(&self) -> Option<Work> {
         match self.what {
@@ -362,7 +363,7 @@ impl Span {
         }
     }
 
-    /// What happens at its point in time; `None` if it is none.
+    /// The point event; `None` if the span is of another kind.
     #[inline]
     pub fn point(&self) -> Option<Point> {
         match self.what {
@@ -371,13 +372,13 @@ impl Span {
         }
     }
 
-    /// Whether it is a part of a CPU's time.
+    /// True if it is part of a CPU's time.
     #[inline]
     pub fn is_execution(&self) -> bool {
         matches!(self.what, What::Run(_))
     }
 
-    /// Whether it is a thread's own code, and has its name.
+    /// True if it is a thread's own code, and has its name.
     pub fn is_own_code(&self) -> bool {
         self.activity().is_some_and(Activity::is_own_code)
     }

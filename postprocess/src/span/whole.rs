@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Whole calls: which spans of execution are pieces of one system call, fault, interrupt, softirq or run of the
+//! Whole calls: spans of execution that are pieces of one system call, fault, interrupt, softirq or run of the
 //! scheduler.
 //!
-//! What is interrupted, or loses its CPU, is several spans, and no file says which belong together. A system call or a
-//! fault goes with its thread until it returns, or the thread does what cannot happen inside of it; the others stay on
-//! their CPU until that does.
+//! A call that is interrupted, or loses its CPU, is several spans, and no file states which belong together. A system
+//! call or a fault goes with its thread until it returns, or the thread does what cannot happen inside of it; the
+//! others stay on their CPU until the CPU does.
 //!
-//! Invariant: every piece is of one call, and a call is over before the next of its row begins, but for interrupts,
-//! which may lie in each other.
+//! Invariant: every piece belongs to one call, and a call is over before the next of its row begins, except for
+//! interrupts, which may nest.
 
 use foldhash::HashMap;
 
@@ -21,78 +21,79 @@ use crate::event::CPUS_MAX;
 use crate::id::Pid;
 use crate::time::Time;
 
-/// Interrupts of a CPU that are told from each other; as many as the page knows (viewer/data/calls.js).
+/// Number of interrupts of a CPU that are kept apart; as many as the page knows (viewer/data/calls.js).
 const INTERRUPTS_MAX: usize = 16;
 
-/// A call, as far as its pieces have been seen.
+/// A call, from the pieces seen so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole {
-    /// What it is.
+    /// Kind of work.
     pub work: Work,
     /// Its name.
     pub name: NameId,
-    /// Its first argument, or [`NONE`].
+    /// First argument, or [`NONE`].
     pub arg: i64,
     /// The thread of its first piece.
     pub pid: Option<Pid>,
-    /// Where that starts.
+    /// Start of its first piece.
     pub start: Time,
-    /// Where its last piece ends.
+    /// End of its last piece.
     pub end: Time,
-    /// How long it ran on a CPU itself.
+    /// Time for which it ran on a CPU itself.
     pub own: Time,
-    /// What its last piece returned, or [`NONE`].
+    /// Return value of its last piece, or [`NONE`].
     pub ret: i64,
-    /// Interrupts that began on the CPU before it.
+    /// Number of interrupts that began on the CPU before it.
     number: u64,
 }
 
-/// What a span of execution is of a call.
+/// Place of a span of execution in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Of none: user code, idle, a CPU that stands still.
+    /// In no call: user code, idle, a CPU that stands still.
     None,
-    /// The first.
+    /// The first piece.
     First,
-    /// The first that is in the trace, of a call that began before.
+    /// The first piece in the trace, of a call that began before.
     Unseen,
-    /// One more: of the call that began last of its thread or CPU, 1, or of that before, 2.
+    /// A later piece: of the call of its thread or CPU that began last, 1, or of the one before, 2.
     Next(usize),
 }
 
-/// The calls that are under way, as spans come.
+/// The calls in progress, as spans arrive.
 #[derive(Debug, Default)]
 pub struct Wholes {
     threads: Vec<OfThread>,
     numbers: HashMap<Pid, usize>,
     cpus: Vec<OfCpu>,
-    /// Whether calls that have not returned say so; the original's have 0, and its bottom halves lie in interrupts.
+    /// True if calls that have not returned are marked; the original's have 0, and its bottom halves are inside of
+    /// interrupts.
     is_told: bool,
 }
 
-/// What goes with a thread.
+/// Calls that go with a thread.
 #[derive(Debug, Default)]
 struct OfThread {
     call: Option<Whole>,
     fault: Option<Whole>,
 }
 
-/// What stays on a CPU.
+/// Calls that stay on a CPU.
 #[derive(Debug, Default)]
 struct OfCpu {
-    /// Of its idle loop, and of nobody knows whom.
+    /// Calls of its idle loop, and of unknown threads.
     idle: OfThread,
     /// The thread that ran last, and its number.
     ran: Option<(Pid, usize)>,
     scheduler: Option<Whole>,
     softirq: Option<Whole>,
-    /// Each in the one before it.
+    /// Each inside the one before it.
     interrupts: Vec<Whole>,
-    /// Interrupts that have begun.
+    /// Number of interrupts that have begun.
     begun: u64,
-    /// Whether the innermost interrupt ran last: the same again is another.
+    /// True if the innermost interrupt ran last: the same again is another.
     in_interrupt: bool,
-    /// Whether it was seen doing something that no softirq can be inside of.
+    /// True if the CPU was seen doing something that no softirq can be inside of.
     is_seen: bool,
 }
 
@@ -113,7 +114,7 @@ impl Whole {
     }
 }
 
-/// Hands on what is over.
+/// Passes on a call that is over.
 #[inline]
 fn end(place: &mut Option<Whole>, over: &mut impl FnMut(&Whole)) {
     if let Some(whole) = place {
@@ -122,26 +123,26 @@ fn end(place: &mut Option<Whole>, over: &mut impl FnMut(&Whole)) {
     }
 }
 
-/// Hands on those that are over of interrupts in each other, from this place on.
+/// Passes on the nested interrupts that are over, from this index on.
 fn end_from(at: usize, interrupts: &mut Vec<Whole>, over: &mut impl FnMut(&Whole)) {
     interrupts[at..].iter().rev().for_each(over);
     interrupts.truncate(at);
 }
 
 impl Wholes {
-    /// Takes the next span of execution, hands on each call that is over by now, the inner before the outer, and
-    /// returns what the span is of its own; and whether it says itself that this is over.
+    /// Takes the next span of execution, passes on each call that is over by now, the inner before the outer, and
+    /// returns the span's place in its call, and whether the span itself ends that call.
     #[inline]
     pub fn add(&mut self, activity: Activity, span: &Span, mut over: impl FnMut(&Whole)) -> (Piece, bool) {
         let (Some(cpu), false) = (span.cpu, activity == Activity::Stalled) else { return (Piece::None, false) };
-        // A number so large is damage.
+        // A number this large is damage.
         let number = cpu.index().min(CPUS_MAX as usize);
         if self.cpus.len() <= number {
             self.cpus.resize_with(number + 1, OfCpu::default);
         }
         let OfCpu { idle, ran, scheduler, softirq, interrupts, begun, in_interrupt, is_seen } = &mut self.cpus[number];
         let level = activity.level();
-        // What a CPU does shows that whatever can only be above it is over.
+        // The CPU's activity shows that anything that can only be above it is over.
         if !interrupts.is_empty() && level != Level::Irq && (self.is_told || level != Level::Softirq) {
             end_from(0, interrupts, &mut over);
         }
@@ -200,7 +201,8 @@ impl Wholes {
         if place.as_ref().is_some_and(|whole| !whole.goes_on_with(work, span)) {
             end(place, &mut over);
         }
-        // Of what has no argument another thread, or nobody, saw the start; and what a CPU does first began before.
+        // An unknown argument means that the start was seen in another thread, or not at all; and a softirq that a CPU
+        // does first began before.
         let is_seen = span.arg != NONE && (level != Level::Softirq || *is_seen);
         let piece = match (&place, is_seen) {
             (Some(_), _) => Piece::Next(1),
@@ -209,7 +211,7 @@ impl Wholes {
         };
         place.get_or_insert_with(|| Whole::new(work, span, 0)).take(span);
         self.is_told |= work.is_call() && span.ret == NONE;
-        // Of a fault that is a point in time no other piece follows.
+        // A fault that is a point in time has no further pieces.
         let is_point = level == Level::Trap && span.dur == Time::ZERO;
         let returned = work.is_call() && self.is_told && span.ret != NONE;
         let is_over = is_point || returned;
@@ -219,7 +221,7 @@ impl Wholes {
         (piece, is_over)
     }
 
-    /// A thread is gone: hands on what it was in.
+    /// A thread is gone: passes on the calls it was in.
     pub fn leave(&mut self, pid: Pid, mut over: impl FnMut(&Whole)) {
         let Some(&number) = self.numbers.get(&pid) else { return };
         let thread = &mut self.threads[number];
@@ -227,7 +229,7 @@ impl Wholes {
         end(&mut thread.call, &mut over);
     }
 
-    /// The trace is at its end: hands on what is still under way, in no order.
+    /// At the end of the trace: passes on the calls still in progress, in no order.
     pub fn finish(&self, over: impl FnMut(&Whole)) {
         let of_cpus = self.cpus.iter().flat_map(|cpu| {
             let one = [&cpu.softirq, &cpu.scheduler, &cpu.idle.fault, &cpu.idle.call];
@@ -249,13 +251,14 @@ mod tests {
     const TICK: Work = Work::Irq(0xec);
     const NMI: Work = UNMASKABLE[0];
 
-    /// What is over after each of some spans of 10 counts on one CPU, one after the other; and what each is.
+    /// The calls that are over after each of some spans of 10 counts on one CPU, one after the other; and the place of
+    /// each span.
     struct Seen {
         pieces: Vec<Piece>,
         over: Vec<(usize, Work, i64, i64)>,
     }
 
-    /// Spans as what they are, their thread, argument and value.
+    /// Takes spans as activity, thread, argument and value.
     fn seen(spans: &[(Activity, u32, i64, i64)]) -> Seen {
         let mut wholes = Wholes::default();
         let (mut pieces, mut over) = (Vec::new(), Vec::new());

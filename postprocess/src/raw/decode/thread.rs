@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What TASK records and block headers say of threads: name, process, control group, and the system call that each is
-//! in, which the thread's own entries know better.
+//! Facts about threads from TASK records and block headers: name, process, control group, and the system call that each
+//! is in, which the thread's own entries know better.
 
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::capability::Capability;
@@ -20,7 +20,7 @@ impl Decoder<'_> {
         self.rename(task, ts, comm, names);
         self.process(task, ts, Pid::new(tgid));
         let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
-        // A thread that is not the first of its program loads another: then it is the first, under that one's number.
+        // A thread that is not the first of its program loads another: it is then the first, under that one's number.
         let becomes = task != self.cpus[cpu].task && !self.runs_next(cpu, pid);
         if becomes && is_exec(self.open_call(cpu)) && is_exec(state.open_call()) {
             self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
@@ -31,7 +31,7 @@ impl Decoder<'_> {
         self.inside(cpu, task, ts, state, names);
     }
 
-    /// Whether a record is of the thread that runs next: in the scheduler, or where that is not seen, right before its
+    /// True if a record is of the thread that runs next: in the scheduler, or, where that is not seen, right before its
     /// switch.
     fn runs_next(&self, cpu: usize, pid: Pid) -> bool {
         if !self.unseen.has(Capability::Scheduler) {
@@ -41,21 +41,21 @@ impl Decoder<'_> {
         matches!(following, Some(Item::Entry(event::SWITCH, words, _)) if words == pid.number().to_le_bytes())
     }
 
-    /// Passes on that a thread is one of the kernel, or that the next with its number is none.
+    /// Passes on that a thread is one of the kernel's, or that the next with its number is not.
     fn of_kernel(&mut self, task: usize, ts: Time, state: TaskState) {
         if self.tasks.set_kernel(task, state.is_kernel()) {
             self.tell_of(task, ts, Fact::Kernel(state.is_kernel()), NameId::EMPTY);
         }
     }
 
-    /// Takes which control group a thread is in.
+    /// Records the control group of a thread.
     fn group(&mut self, task: usize, ts: Time, state: TaskState) {
         if self.tasks.set_group(task, state.group()) {
             self.tell_of(task, ts, Fact::Group(state.group().into()), NameId::EMPTY);
         }
     }
 
-    /// Takes which process a thread belongs to.
+    /// Records the process of a thread.
     fn process(&mut self, task: usize, ts: Time, process: Pid) {
         if self.tasks.set_process(task, process) {
             self.tell_of(task, ts, Fact::Process(process), NameId::EMPTY);
@@ -68,11 +68,12 @@ impl Decoder<'_> {
         }
     }
 
-    /// Takes what a record says about the system call a thread is in, and passes on what its own entries did not say.
+    /// Takes the system call that a record gives for a thread, and passes it on unless the thread's own entries showed
+    /// it.
     ///
-    /// The record is what the thread last entered the kernel for, so it may speak of a call that has returned: the
-    /// thread's own entries know better. But if they left it in another call, it has made calls on a CPU that recorded
-    /// none of them; and of a thread that was exiting the record speaks of another with the same pid.
+    /// The record is the last system call that the thread entered the kernel for. That call may have returned, so the
+    /// thread's own entries know better. But if they left the thread in another call, it has made calls on a CPU that
+    /// recorded none of them; and for a thread that was exiting, the record is of another with the same pid.
     fn inside(&mut self, cpu: usize, task: usize, ts: Time, state: TaskState, names: &mut Names) {
         self.of_kernel(task, ts, state);
         let known = match self.known_call(task) {
@@ -117,7 +118,7 @@ impl Decoder<'_> {
         self.group(task, ts, state);
         let adrift = std::mem::take(&mut self.cpus[cpu].adrift);
         self.cpus[cpu].begun = true;
-        // An NMI that comes before the switch is done finds the thread that is about to be left.
+        // An NMI before the switch is done finds the thread that is about to be left.
         if !adrift && (pid == self.cpus[cpu].pid || self.cpus[cpu].left == Some(pid)) {
             return;
         }
@@ -125,7 +126,7 @@ impl Decoder<'_> {
         self.switch(cpu, ts, pid, Time::UNIT, names);
         let known = self.known_call(task);
         self.inside(cpu, task, ts, state, names);
-        // A call that was known is told again: whoever reads lines forgets at a gap what the thread was in.
+        // A known call is reported again: readers of lines forget at a gap what the thread was in.
         if let (Call::In(nr), true) = (known, state.open_call().is_some_and(|told| known == Call::In(told))) {
             self.tell_call(task, ts, nr, names);
         }

@@ -41,21 +41,21 @@ const HOLE: u64 = u64::MAX >> 32;
 /// A block.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
-    /// Its place in the file.
+    /// Index in the file.
     pub index: usize,
-    /// Where it begins in the file, in bytes.
+    /// Byte offset in the file.
     pub offset: usize,
-    /// Its CPU.
+    /// CPU that recorded it.
     pub cpu: CpuId,
     /// Counter at its start.
     pub begin: u64,
     /// Thread running at its start.
     pub pid: u32,
-    /// Frequency at its start in MHz, 0 if not known.
+    /// Frequency at its start in MHz, 0 if unknown.
     pub mhz: u32,
     /// Name of that thread.
     pub comm: &'a [u8],
-    /// Whether the file ends inside it.
+    /// True if the file ends inside it.
     pub cut: bool,
     first: usize,
     words: &'a [u8],
@@ -67,7 +67,7 @@ pub struct Block<'a> {
 pub struct Entry<'a> {
     /// Low 20 bits of the counter.
     pub time: u64,
-    /// Event number; of a name with its length.
+    /// Event number; for a name, with its length.
     pub event: u32,
     /// The low half of its first word.
     pub arg: u32,
@@ -77,12 +77,12 @@ pub struct Entry<'a> {
     pub counter: u8,
 }
 
-/// Why the entries of a block end before it does.
+/// Reason why the entries of a block end before the block does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Senseless {
-    /// Where, in bytes from the start of the file.
+    /// Place, in bytes from the start of the file.
     pub offset: usize,
-    /// What is there.
+    /// Content found there.
     pub fact: String,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Its entries in the order they were claimed.
+    /// The entries in the order they were claimed.
     pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, Senseless>> {
         let block = *self;
         let mut at = block.first;
@@ -145,12 +145,12 @@ impl<'a> Block<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The name record that it is; `None` for any other entry, and for one without text.
+    /// The name record; `None` for any other entry, and for a name without text.
     pub fn name(&self) -> Option<Record<'a>> {
         self.record().filter(|(kind, ..)| Fact::is_name(*kind))
     }
 
-    /// Whether it looks like one, of a kind that names nothing.
+    /// True if it looks like a name record, but of a kind that names nothing.
     pub fn is_strange(&self) -> bool {
         self.record().is_some_and(|(kind, ..)| !Fact::is_name(kind))
     }
@@ -162,12 +162,12 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The low 56 bits, which is what a counter or a time in a header has.
+/// The low 56 bits, which hold the counter or the time in a header.
 pub fn counter(word: u64) -> u64 {
     word & u64::MAX >> 8
 }
 
-/// What stands before the zeros that fill the last word.
+/// The bytes before the zeros that fill the last word.
 fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|&c| c == 0).next().unwrap_or_default()
 }
@@ -177,7 +177,7 @@ pub fn event(head: u64) -> u32 {
     (head >> 32) as u32 % number::NUMBERS
 }
 
-/// Words of an entry, if it can have as many.
+/// Number of words of an entry, if it is possible.
 fn words(event: u32) -> Option<usize> {
     match event {
         NAMES..=NAMES_LAST if event & NAME_LENGTH == 0 => None,
@@ -185,7 +185,8 @@ fn words(event: u32) -> Option<usize> {
     }
 }
 
-/// Words after the first. The length of a name is the middle digit of its number; a sample has a word for its PC.
+/// Number of words after the first. The length of a name is the middle digit of its number; a sample has a word for its
+/// PC.
 pub fn words_behind(event: u32) -> usize {
     match event {
         PC_OLD | number::PC_USER | number::PC_KERNEL => 1,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Entries of the original's to events: names, who runs, and the columns that the text has.
+//! Entries of the original's to events: names, the running thread, and the columns of the text.
 //!
-//! Names of threads are recorded under the low 16 bits of the pid; the thread that runs or is switched to is the one
-//! meant. A thread with a larger pid gets its name in full when it is switched to.
+//! Names of threads are recorded under the low 16 bits of the pid; they apply to the thread that runs or is switched
+//! to. A thread with a larger pid gets its name in full when it is switched to.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,7 +33,7 @@ pub struct Decoder<'a> {
     given: HashMap<(u32, u32), NameId>,
     /// Events decoded and not yet returned.
     ready: VecDeque<Event>,
-    /// What could be counted on the way.
+    /// Counts collected on the way.
     pub counts: Counts,
 }
 
@@ -44,7 +44,7 @@ struct Cpu {
     rpc: u32,
     /// The softirq it handles.
     softirq: u32,
-    /// Whether who runs must be said at the next block.
+    /// True if the running thread must be reported at the next block.
     adrift: bool,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Decoder<'a> {
             let event = named(record, names);
             decoder.ready.push_back(Event { ts: Time(-1), ..event });
             match kind {
-                // Of a thread's names the first is that of its beginning.
+                // The first of a thread's names is the one it began with.
                 number::PID_NAME => drop(decoder.given.entry((kind, number & 0xffff)).or_insert(event.name)),
                 _ => drop(decoder.given.insert((kind, number & 0xffff), event.name)),
             }
@@ -129,7 +129,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A frequency in MHz, if it is known.
+    /// Adds a frequency in MHz, if it is known.
     fn frequency(&mut self, mhz: u32, here: Event, names: &mut Names) {
         if mhz > 0 {
             let (what, name) = (What::Point(Point::Frequency), names.id("-freq-"));
@@ -147,7 +147,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Gives a thread a name; false if it had it.
+    /// Gives a thread a name; false if it already has that name.
     fn call(&mut self, pid: Pid, name: NameId, names: &mut Names) -> bool {
         let task = self.tasks.find(pid, names);
         let text = names.text(name).to_string();
@@ -191,7 +191,7 @@ impl<'a> Decoder<'a> {
         self.ready.push_back(e);
     }
 
-    /// Says the name of a thread whose pid its name record could not carry.
+    /// Reports the name of a thread whose pid does not fit into its name record.
     fn introduce(&mut self, ts: Time, pid: Pid, names: &mut Names) {
         let Some(&name) = self.given.get(&(number::PID_NAME, pid.number() & 0xffff)) else { return };
         if self.call(pid, name, names) && pid.number() > 0xffff {
@@ -206,7 +206,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The name of an event that speaks of something with a name of its own, if that is known.
+    /// The name of an event about something with a name of its own, if that is known.
     fn after(&mut self, kind: u32, event: u32, e: &Event, names: &mut Names) -> NameId {
         let plain = self.event_names.point(event, e.arg, names);
         let Some(&given) = self.given.get(&(kind, e.arg & 0xffff)).filter(|_| e.arg != 0) else { return plain };
@@ -222,7 +222,7 @@ impl<'a> Decoder<'a> {
         names.id(&text)
     }
 
-    /// What a thread's user code is called.
+    /// Name of a thread's user code.
     fn user(&mut self, pid: Pid, names: &mut Names) -> NameId {
         let task = self.tasks.find(pid, names);
         match pid {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The entries of one CPU of the original's: times unwrapped, late ones put in their place.
 //!
-//! A timestamp is read before its word is claimed, so an interrupt may come between: then the interrupted entry stands
-//! after those of the interrupt, with an earlier time. Of two neighbours less than 7/8 of the 20-bit period is a step
-//! forward, the rest one back; a step of another size is told by a TSDELTA entry before it.
+//! A timestamp is read before its word is claimed, so an interrupt may come between: the interrupted entry is then
+//! after those of the interrupt, with an earlier time. The distance of two neighbours, in the 20-bit period, is a step
+//! forward if it is less than 7/8 of the period, and otherwise a step back; a TSDELTA entry announces a step of another
+//! size.
 //!
-//! Invariant: times never go backwards. An entry waits until the block after its own has been read, which is further
-//! than any entry is late; one that comes later still is held, and reported.
+//! Invariant: times never go backwards. An entry waits until the block after its own has been read, which is longer
+//! than any entry is late; an entry that comes later still is held, and reported.
 
 use std::collections::VecDeque;
 
@@ -28,14 +29,14 @@ const PERIOD: u64 = 1 << 20;
 /// The longest step forward that needs no TSDELTA.
 const FORWARD_MAX: u64 = 0xe0000;
 
-/// What a CPU's stream says at one time.
+/// An item of a CPU's stream, with its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed<'a> {
-    /// When.
+    /// Time.
     pub ts: Time,
     /// Thread running.
     pub pid: Pid,
-    /// What it says.
+    /// The item.
     pub item: Item<'a>,
 }
 
@@ -54,7 +55,7 @@ pub enum Item<'a> {
     Event {
         /// Number.
         event: u32,
-        /// How long, if a call has its return with it.
+        /// Duration, if a call has its return with it.
         dur: Time,
         /// First argument.
         arg: u32,
@@ -78,7 +79,7 @@ impl When for Timed<'_> {
 pub struct Stream<'a> {
     /// The CPU.
     pub cpu: CpuId,
-    /// What was found wrong in the entries.
+    /// Damage found in the entries.
     pub damage: Vec<Damage>,
     clock: Clock,
     /// Event number of the interrupt that takes samples.
@@ -86,12 +87,12 @@ pub struct Stream<'a> {
     /// Event number of softirqs.
     softirq: u32,
     blocks: std::vec::IntoIter<Block<'a>>,
-    /// Read and not returned, by time.
+    /// Read but not returned, in order of time.
     window: VecDeque<Timed<'a>>,
-    /// How many the last block read has put there.
+    /// Number of items that the last block added there.
     latest: usize,
     pid: Pid,
-    /// When the last timer interrupt was.
+    /// Time of the last timer interrupt.
     tick: Option<Time>,
     /// Time last returned, `None` at first.
     at: Option<Time>,
@@ -101,7 +102,7 @@ pub struct Stream<'a> {
 impl<'a> Iterator for Stream<'a> {
     type Item = Timed<'a>;
 
-    /// What the CPU's stream says next; `None` at its end.
+    /// The next item of the CPU's stream; `None` at its end.
     fn next(&mut self) -> Option<Timed<'a>> {
         while self.window.len() <= self.latest {
             let Some(block) = self.blocks.next() else { break };
@@ -115,8 +116,8 @@ impl<'a> Iterator for Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// The stream of `cpu` from its blocks, ordered by begin. `timer` is the interrupt that takes samples,
-    /// `softirq` the number that softirqs have.
+    /// The stream of `cpu` from its blocks, ordered by begin. `timer` is the interrupt that takes samples, `softirq`
+    /// the number of softirqs.
     pub fn new(cpu: CpuId, blocks: Vec<Block<'a>>, clock: Clock, timer: u32, softirq: u32) -> Stream<'a> {
         let blocks = blocks.into_iter();
         let (damage, window) = (Vec::new(), VecDeque::new());
@@ -164,7 +165,7 @@ impl<'a> Stream<'a> {
                     break;
                 }
             };
-            // At the start of a block its start says more than the way from the block before.
+            // At the start of a block, its own start is more precise than the distance from the block before.
             if entry.event == number::TSDELTA && !first {
                 counter = counter.saturating_add_signed(delta(entry.arg));
             }
@@ -225,7 +226,7 @@ impl<'a> Stream<'a> {
         self.window.push_back(Timed { ts, pid: self.pid, item });
     }
 
-    /// Leaves the rest of a block that makes no sense.
+    /// Skips the rest of a block that makes no sense.
     fn give_up(&mut self, block: &Block, last: u64, senseless: Senseless) {
         let Senseless { offset, fact } = senseless;
         self.damage.push(Damage::of_block(block.index, offset, format!("{fact}; the rest of the block is skipped")));
@@ -234,7 +235,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Reports entries of a block that are later than any can be.
+    /// Reports entries of a block that are later than possible.
     fn hold(&mut self, block: &Block) {
         let (Some(first), Some(at)) = (self.window.front(), self.at) else { return };
         if first.ts < at {
@@ -245,7 +246,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// The counts of a TSDELTA. No entry is late by 2^24 counts, a quarter of a second; what looks so is a long step
+/// The counts of a TSDELTA. No entry is late by 2^24 counts, a quarter of a second; a larger delay is a long step
 /// forward.
 fn delta(arg: u32) -> i64 {
     const LATE_MAX: i64 = -(1 << 24);
@@ -255,7 +256,7 @@ fn delta(arg: u32) -> i64 {
     }
 }
 
-/// The counter value ending in these 20 bits that one step from `counter` leads to.
+/// The counter value that ends in these 20 bits and is one step from `counter`.
 fn step(counter: u64, time: u64) -> u64 {
     match time.wrapping_sub(counter) & (PERIOD - 1) {
         forward @ 0..=FORWARD_MAX => counter.saturating_add(forward),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is written reads back, in whatever form it comes, and what is missing or cannot be is said.
+//! Written spans read back in whatever form they come, and missing or impossible content is reported.
 
 use super::*;
 use crate::event::number::{CALLOUT, SYSCALL};
@@ -45,7 +45,7 @@ fn what_is_written_reads_back_the_same() {
     assert_eq!(read(&mut &text[..]).unwrap(), spans);
 }
 
-/// What the original's viewer exports: all that stands before the events in one line, views after them.
+/// An export of the original's viewer: everything before the events in one line, views after them.
 const EXPORTED: &str = concat!(
     "  {  \"Comment\" : \"V2 with IPC field\",  \"flags\" : 131,  \"mbit_sec\" : 100,  \"title\" : \"t, {x}\",  \"version\" : 3, ",
     "\"events\" : [ [ 49.41830734, 0.00000001, 0, 8292, 0, 526, 0, 0, 0, \"bash.8292\"],\n",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The messages of Perfetto's schema that are read, with the numbers that `perfetto_trace.proto` gives their fields.
-//! Others are passed over.
+//! Other messages are skipped.
 
 use prost::{Message, Oneof};
 
@@ -17,7 +17,7 @@ pub struct TracePacket {
     pub clock_snapshot: Option<ClockSnapshot>,
     #[prost(message, optional, tag = "45")]
     pub system_info: Option<SystemInfo>,
-    /// Packets, as zlib compresses them.
+    /// Packets, compressed with zlib.
     #[prost(bytes = "vec", optional, tag = "50")]
     pub compressed_packets: Option<Vec<u8>>,
 }
@@ -29,7 +29,7 @@ pub struct FtraceEventBundle {
     pub cpu: Option<u32>,
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub event: Vec<Vec<u8>>,
-    /// Whether events are missing before these.
+    /// True if events are missing before these.
     #[prost(bool, optional, tag = "3")]
     pub lost_events: Option<bool>,
     #[prost(message, optional, tag = "4")]
@@ -39,7 +39,7 @@ pub struct FtraceEventBundle {
     pub ftrace_clock: Option<i32>,
 }
 
-/// Switches and wakeups of one CPU, field by field. Times but for the first are differences to the one before.
+/// Switches and wakeups of one CPU, field by field. All times but the first are differences to the one before.
 #[derive(Clone, PartialEq, Message)]
 pub struct CompactSched {
     #[prost(uint64, repeated, tag = "1")]
@@ -82,7 +82,7 @@ pub struct FtraceEvent {
     pub happened: Option<Happened>,
 }
 
-/// What it is.
+/// Kind of the event.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Happened {
     #[prost(message, tag = "3")]
@@ -137,7 +137,7 @@ pub struct SchedSwitch {
     pub prev_comm: Option<String>,
     #[prost(int32, optional, tag = "2")]
     pub prev_pid: Option<i32>,
-    /// Bits of the kernel's.
+    /// The kernel's bits.
     #[prost(int64, optional, tag = "4")]
     pub prev_state: Option<i64>,
     #[prost(string, optional, tag = "5")]
@@ -180,7 +180,7 @@ pub struct TaskNewtask {
     pub comm: Option<String>,
 }
 
-/// A thread has another name.
+/// A thread gets another name.
 #[derive(Clone, PartialEq, Message)]
 pub struct TaskRename {
     #[prost(int32, optional, tag = "1")]
@@ -207,7 +207,7 @@ pub struct Generic {
     pub field: Vec<Field>,
 }
 
-/// A field of it.
+/// A field of a generic event.
 #[derive(Clone, PartialEq, Message)]
 pub struct Field {
     #[prost(string, optional, tag = "1")]
@@ -229,7 +229,7 @@ pub struct SysEnter {
     pub args: Vec<u64>,
 }
 
-/// Its return.
+/// The return of a system call.
 #[derive(Clone, PartialEq, Message)]
 pub struct SysExit {
     #[prost(int64, optional, tag = "1")]
@@ -238,7 +238,7 @@ pub struct SysExit {
     pub ret: Option<i64>,
 }
 
-/// Which threads there are.
+/// The threads that exist.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProcessTree {
     #[prost(message, repeated, tag = "1")]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Lines of tracepoints to events of the table.
+//! Converts lines of tracepoints to events of the table.
 //!
-//! The numbers are those that our module gives the same tracepoints of a stock kernel, but for interrupts of devices:
-//! lines have no vector, so theirs follows from the kernel's number of the interrupt. A page fault has no end here and
-//! is a point, as a source of tracepoints says it.
+//! The numbers are those that our module gives the same tracepoints on a stock kernel, except for interrupts of
+//! devices: lines have no vector, so it is derived from the kernel's number of the interrupt. A page fault has no end
+//! here and is a point, as in any source of tracepoints.
 
 mod call;
 mod interrupt;
@@ -30,13 +30,13 @@ use crate::time::Time;
 const PAGE_FAULT: u32 = number::TRAP + trap::PAGE_FAULT;
 /// A minute, in units of time.
 const MINUTE: i64 = 60 * Time::SECOND.0;
-/// Letters of a text that a program wrote.
+/// Maximum letters of a text that a program wrote.
 const TEXT_MAX: usize = 120;
 
-/// The first line of what is made of systing's tables.
+/// The first line of text made from systing's tables.
 pub const SYSTING: &str = "# systing";
 
-/// What no text of tracepoints tells.
+/// Capabilities that all texts of tracepoints lack.
 const NEVER: Unseen = Unseen::TRACEPOINTS.and(Unseen::of(&[
     Capability::Tasks,
     Capability::Scheduler,
@@ -46,7 +46,7 @@ const NEVER: Unseen = Unseen::TRACEPOINTS.and(Unseen::of(&[
     Capability::Steal,
 ]));
 
-/// Capabilities, each with the events of which one must be there.
+/// Capabilities, each with the events of which at least one is needed.
 const NEEDED: [(&[Seen], Capability); 11] = [
     (&[Seen::Switch], Capability::Idle),
     (&[Seen::Switch], Capability::Exits),
@@ -61,7 +61,7 @@ const NEEDED: [(&[Seen], Capability); 11] = [
     (&[Seen::Fine], Capability::Moments),
 ];
 
-/// Events that were among the lines.
+/// Events seen in the lines.
 #[derive(Clone, Copy, Debug)]
 enum Seen {
     Switch,
@@ -76,21 +76,21 @@ enum Seen {
     Softirq,
     /// Not an event, but times finer than a microsecond.
     Fine,
-    /// Not an event: perf's lines, which do not say where events are missing.
+    /// Not an event: perf's lines, which do not show where events are missing.
     Perf,
 }
 
-/// A CPU: who runs on it, if that was said.
+/// A CPU, with the thread that runs on it, if that is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     pid: Option<Pid>,
     last: Time,
 }
 
-/// Makes events of lines, one after the other.
+/// Converts lines to events, one after the other.
 #[derive(Debug)]
 pub struct Converter {
-    /// Events that were made.
+    /// Events made so far.
     pub events: Vec<Event>,
     cpus: BTreeMap<u32, Cpu>,
     tasks: Tasks,
@@ -99,18 +99,19 @@ pub struct Converter {
     devices: HashMap<u32, NameId>,
     /// The bits of [`Seen`].
     seen: u32,
-    /// The minute that times count from, once it is known.
+    /// The minute that times count from; `None` until it is known.
     base: Option<i64>,
-    /// From the recording's clock to the time of day, if perf's head tells it, and whether that clock is CLOCK_MONOTONIC.
+    /// Offset from the recording's clock to the time of day, if perf's head has it, and true if that clock is
+    /// CLOCK_MONOTONIC.
     reference: Option<(Time, bool)>,
     lost: u64,
     overwritten: bool,
-    /// The program that recorded the lines, where it is not one that writes such lines.
+    /// The program that recorded the lines, if it does not itself write this text.
     pub recorder: Option<&'static str>,
 }
 
 impl Converter {
-    /// A converter that has begun with the names of all events.
+    /// A converter that starts with the names of all events.
     pub fn new(names: &mut Names) -> Converter {
         let named = |(kind, table)| {
             let record = move |(number, text): (u32, &'static str)| Name {
@@ -138,17 +139,17 @@ impl Converter {
         }
     }
 
-    /// Whether there was no event yet.
+    /// True if there was no event yet.
     pub fn is_new(&self) -> bool {
         self.base.is_none()
     }
 
-    /// The thread that a CPU runs, if that was said.
+    /// The thread that a CPU runs, if that is known.
     pub fn running(&self, cpu: u32) -> Option<u32> {
         Some(self.cpus.get(&cpu)?.pid?.number())
     }
 
-    /// What is known of the recording so far.
+    /// Facts about the recording so far.
     pub fn meta(&self) -> Meta {
         let seen = |one: &Seen| self.seen >> *one as u32 & 1 != 0;
         let missing = NEEDED.iter().filter(|(events, _)| !events.iter().any(seen)).map(|(_, capability)| *capability);
@@ -167,7 +168,7 @@ impl Converter {
         }
     }
 
-    /// Takes a line that is not an event; nothing if it makes no sense.
+    /// Takes a line that is not an event; `None` if it makes no sense.
     pub fn other(&mut self, text: &str, names: &mut Names) -> Option<()> {
         if let Some((cpu, number)) = lost(text) {
             self.lose(cpu, number, names);
@@ -181,7 +182,7 @@ impl Converter {
         if text == SYSTING {
             self.recorder = Some("systing");
         }
-        // Of perf's head.
+        // Lines of perf's head.
         for (key, kind) in [
             ("# hostname : ", number::HOST_NAME),
             ("# os release : ", number::KERNEL_NAME),
@@ -196,13 +197,13 @@ impl Converter {
             self.reference = reference(times);
         }
         let first = text.split_whitespace().next().unwrap_or_default();
-        // A frame of a call stack, as perf has it below an event.
+        // A frame of a call stack, which perf writes below an event.
         let frame = first.len() >= 6 && first.bytes().all(|c| c.is_ascii_hexdigit()) && text.ends_with(')');
         let head = ["#", "cpus=", "version = "].iter().any(|start| text.starts_with(start));
         (text.is_empty() || head || frame).then_some(())
     }
 
-    /// Takes a line; nothing if it makes no sense.
+    /// Takes a line; `None` if it makes no sense.
     pub fn line(&mut self, line: &Line, names: &mut Names) -> Option<()> {
         if line.cpu >= CPUS_MAX {
             return None;
@@ -244,7 +245,7 @@ impl Converter {
                 Some(())
             }
             event if event.starts_with("sys_") => self.named_call(here, event, line.fields, names),
-            // The entry and the exit of a vector; others say nothing about what a CPU does.
+            // The entry and the exit of a vector; other events do not show what a CPU does.
             event => match (event.rsplit_once('_'), field(line.fields, " vector=")) {
                 (Some((_, edge @ ("entry" | "exit"))), Some(vector)) => self.vector(here, edge, vector, names),
                 _ => Some(()),
@@ -260,7 +261,7 @@ impl Converter {
         self.cpus.values().map(|cpu| cpu.last).max().unwrap_or(Time(-1))
     }
 
-    /// An event of nothing yet at the place of a line. Who runs is said where that is new.
+    /// An event without a kind at the place of a line. Adds a record of the running thread if it is new.
     fn here(&mut self, line: &Line, ts: Time, names: &mut Names) -> Event {
         let told = line.pid.map(Pid::new);
         if let Some(pid) = told {
@@ -288,8 +289,8 @@ impl Converter {
         Event { ts, cpu: id, pid, ..Event::default() }
     }
 
-    /// What a line says of its thread. Its name there is what ftrace knew when it was read, not when it was written, so
-    /// that stands only where nothing else names the thread.
+    /// Takes the thread of a line. Its name there is the one that ftrace knew when the line was read, not when it was
+    /// written, so it is used only if nothing else names the thread.
     fn introduce(&mut self, pid: Pid, line: &Line, ts: Time, names: &mut Names) {
         let task = self.tasks.find(pid, names);
         if line.perf || self.tasks.get(task).comm == NameId::EMPTY {
@@ -303,7 +304,7 @@ impl Converter {
         }
     }
 
-    /// Gives a thread a name, unless it is one that says that there is none.
+    /// Gives a thread a name, unless the name stands for none.
     fn name(&mut self, pid: Pid, comm: &str, ts: Time, names: &mut Names) {
         let task = self.tasks.find(pid, names);
         if comm != "<...>" && self.tasks.rename(task, &clean(comm.as_bytes()), names) {
@@ -319,19 +320,19 @@ impl Converter {
         }
     }
 
-    /// What a thread's user code is called.
+    /// Name of a thread's user code.
     fn user(&mut self, pid: Pid, names: &mut Names) -> NameId {
         let task = self.tasks.find(pid, names);
         self.tasks.get(task).user
     }
 
-    /// An event whose number says all.
+    /// An event that its number describes completely.
     fn plain(&mut self, event: Event, names: &mut Names) {
         let name = self.event_names.event(event.event(), names);
         self.events.push(Event { name, ..event });
     }
 
-    /// A point that is called after its argument.
+    /// A point that is named after its argument.
     fn point(&mut self, event: Event, names: &mut Names) {
         let name = self.event_names.point(event.event(), event.arg, names);
         self.events.push(Event { dur: Time::UNIT, name, ..event });
@@ -359,7 +360,7 @@ impl Converter {
         Some(())
     }
 
-    /// Who is woken. Where it is told that a thread is about to be woken, that it was is told twice.
+    /// The woken thread. If the trace also has the start of wakeups, their end would count them twice.
     fn wake(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
         let (comm, pid) = thread(line.fields, "comm=", " pid=")?;
         let kind = match line.event {
@@ -385,7 +386,7 @@ impl Converter {
         Some(())
     }
 
-    /// A thread that is not the first of its program loads another: then it is the first, under that one's number.
+    /// A thread that is not the first of its program loads another: it is then the first, under that one's number.
     fn exec(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
         let [new, old] = [" pid=", " old_pid="].map(|key| field(fields, key)?.parse::<u32>().ok());
         let pid = Pid::new(new?);
@@ -397,12 +398,12 @@ impl Converter {
         Some(())
     }
 
-    /// From here on a CPU, this one or another, has another frequency.
+    /// From here on a CPU, this one or another, has a new frequency.
     fn frequency(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
         let khz: u32 = field(fields, " state=")?.parse().ok()?;
         let cpu: u32 = field(fields, " cpu_id=")?.parse().ok()?;
         self.see(Seen::Frequency, true);
-        // Of a CPU of which nothing else is known yet it is not known who runs.
+        // If nothing else is known of the CPU yet, its running thread is unknown.
         if let Some(pid) = self.cpus.get(&cpu).and_then(|cpu| cpu.pid) {
             let (event, arg) = (number::FREQUENCY_SET, khz / 1000);
             self.point(Event { cpu: CpuId::new(cpu), pid, what: What::of(event), arg, ..here }, names);
@@ -410,8 +411,8 @@ impl Converter {
         Some(())
     }
 
-    /// From the last event of a CPU to the next, events are missing. The line that says so comes before the next; what
-    /// has been handed on by then stays before it.
+    /// Events of a CPU are missing from its last one to the next. The line that reports this comes before the next one;
+    /// events passed on by then stay before it.
     fn lose(&mut self, cpu: u32, count: u64, names: &mut Names) {
         self.lost = self.lost.saturating_add(count.max(1));
         let Some(Cpu { pid: Some(pid), last }) = self.cpus.get(&cpu).copied() else { return };
@@ -427,8 +428,8 @@ impl Converter {
     }
 }
 
-/// From a recording's clock to the time of day, and whether it is CLOCK_MONOTONIC, as perf's head says it:
-/// `DATE = SECONDS (TOD) = SECONDS (monotonic)`.
+/// Offset from a recording's clock to the time of day, and true if it is CLOCK_MONOTONIC, from perf's head: `DATE =
+/// SECONDS (TOD) = SECONDS (monotonic)`.
 fn reference(text: &str) -> Option<(Time, bool)> {
     let mut parts = text.trim_end().split(" = ").skip(1);
     let (day, _) = seconds(parts.next()?.strip_suffix(" (TOD)")?)?;

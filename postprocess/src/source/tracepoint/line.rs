@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A line of a recording of tracepoints: who, where, when, which event, and its fields.
+//! A line of a recording of tracepoints: thread, CPU, time, event, and its fields.
 //!
 //! ```text
 //!             bash-180     [001] d.H1.    55.332910: irq_handler_entry: irq=25 name=virtio2     ftrace's own
@@ -9,40 +9,40 @@
 //!             bash   180/181 [001] ...                                  with process and thread
 //! ```
 //!
-//! A thread's name may have anything in it, so a line is read from its CPU: the first number in brackets that a time
-//! follows.
+//! A thread's name may contain anything, so a line is read from its CPU on: the first number in brackets that is
+//! followed by a time.
 
 use crate::time::Time;
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Name of the thread; empty if it is not known.
+    /// Name of the thread; empty if unknown.
     pub comm: &'a str,
-    /// The thread that runs; perf does not know it any more once it has ended.
+    /// The thread that runs; unknown to perf once it has ended.
     pub pid: Option<u32>,
-    /// Its process, if that is told.
+    /// Its process, if given.
     pub process: Option<u32>,
     /// The CPU.
     pub cpu: u32,
-    /// When, since the recording's clock began.
+    /// Time since the recording's clock began.
     pub time: Time,
-    /// Decimals of the seconds.
+    /// Number of decimals of the seconds.
     pub decimals: usize,
     /// The event, without its group.
     pub event: &'a str,
-    /// What follows it.
+    /// The text after it.
     pub fields: &'a str,
-    /// Whether perf wrote the line.
+    /// True if perf wrote the line.
     pub perf: bool,
 }
 
-/// Days that a clock may have run: 300 years.
+/// Maximum days that a clock may have run: 300 years.
 const DAYS_MAX: i64 = 300 * 366;
 /// The same in nanoseconds.
 pub const NANOSECONDS_MAX: u64 = DAYS_MAX as u64 * 86_400 * 1_000_000_000;
 
-/// Reads a line; nothing if it is none of an event.
+/// Reads a line; `None` if it is not an event's.
 pub fn read(text: &str) -> Option<Line<'_>> {
     let (mut from, length) = (0, text.len());
     while let Some(open) = text[from..].find(" [").map(|at| from + at) {
@@ -59,8 +59,8 @@ pub fn read(text: &str) -> Option<Line<'_>> {
     None
 }
 
-/// The CPU and the number of events of a line that says they are missing: `CPU:1 [LOST 12 EVENTS]`, or of trace-cmd's
-/// `CPU:1 [12 EVENTS DROPPED]`, of which the number may not be known, 0.
+/// The CPU and the number of events of a line that reports them missing: `CPU:1 [LOST 12 EVENTS]`, or in trace-cmd's
+/// form `CPU:1 [12 EVENTS DROPPED]`, where an unknown number is 0.
 pub fn lost(text: &str) -> Option<(u32, u64)> {
     let (cpu, rest) = text.trim().strip_prefix("CPU:")?.split_once(" [")?;
     let inside = rest.strip_suffix(']')?;
@@ -86,7 +86,7 @@ fn after_cpu<'a>(head: &'a str, cpu: u32, rest: &'a str) -> Option<Line<'a>> {
     if perf && event.bytes().all(|c| c.is_ascii_digit()) {
         (event, fields) = word(fields);
     }
-    // A system call as ftrace writes it has no end of the event's name but its own: `sys_read(fd: 3)`, `sys_read -> 0x3`.
+    // A system call in ftrace's form has no end of the event's name but its own: `sys_read(fd: 3)`, `sys_read -> 0x3`.
     match (event.split_once('('), fields.strip_prefix("->")) {
         (Some((call, _)), _) if event.starts_with("sys_") => {
             (event, fields) = (call, &after.trim_start()[call.len()..]);
@@ -98,7 +98,7 @@ fn after_cpu<'a>(head: &'a str, cpu: u32, rest: &'a str) -> Option<Line<'a>> {
     Some(Line { comm, pid, process, cpu, time, decimals, event, fields: fields.trim_end(), perf })
 }
 
-/// The thread of what stands before the CPU: name, number, process, and whether perf wrote it.
+/// The thread in the text before the CPU: name, number, process, and true if perf wrote it.
 fn who(head: &str) -> Option<(&str, Option<u32>, Option<u32>, bool)> {
     let (mut head, mut process) = (head.trim_end(), None);
     if let Some((before, group)) = head.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')) {
@@ -119,7 +119,7 @@ fn who(head: &str) -> Option<(&str, Option<u32>, Option<u32>, bool)> {
     before.ends_with(' ').then(|| (before.trim(), Some(pid), None, true))
 }
 
-/// A time in seconds, with its colon, and how many decimals it has.
+/// A time in seconds, with its colon, and its number of decimals.
 fn time(word: &str) -> Option<(Time, usize)> {
     word.strip_suffix(':').and_then(seconds)
 }
@@ -136,7 +136,7 @@ pub fn seconds(text: &str) -> Option<(Time, usize)> {
     Some((Time(whole * Time::SECOND.0 + units), part.len()))
 }
 
-/// The first word of a text, and what stands after it.
+/// The first word of a text, and the rest.
 fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let (word, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
@@ -156,8 +156,8 @@ pub fn field<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
     Some(word(after).0)
 }
 
-/// Name and number of a thread: `comm=a b pid=7 ...` with the names of the fields as given, or as trace-cmd writes them,
-/// `a b:7 [120] ...`.
+/// Name and number of a thread: `comm=a b pid=7 ...` with the given names of the fields, or in trace-cmd's form, `a b:7
+/// [120] ...`.
 pub fn thread<'a>(fields: &'a str, comm: &str, pid: &str) -> Option<(&'a str, u32)> {
     if let Some(rest) = fields.strip_prefix(comm) {
         let at = rest.rfind(pid)?;
@@ -167,7 +167,7 @@ pub fn thread<'a>(fields: &'a str, comm: &str, pid: &str) -> Option<(&'a str, u3
     Some((name, number.parse().ok()?))
 }
 
-/// The letter of a thread's state, which it has when it loses its CPU, by the kernel's bits.
+/// The letter of a thread's state when it loses its CPU, from the kernel's bits.
 pub fn state(bits: i64) -> char {
     [(0x30, 'X'), (4, 'T'), (8, 't'), (2, 'D'), (1, 'S')]
         .into_iter()

@@ -10,7 +10,7 @@ pub struct Symbols {
     list: Vec<(u64, String)>,
 }
 
-/// Why a list holds no functions.
+/// Reason why a list holds no functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoSymbols {
     /// No line is an address, a type and a name of a function.
@@ -54,7 +54,7 @@ impl Symbols {
         self.function(address).map(|(_, name)| name)
     }
 
-    /// The function that an address lies in, with where it starts.
+    /// The function that an address lies in, and its start.
     pub fn function(&self, address: u64) -> Option<(u64, &str)> {
         let after = self.list.partition_point(|(start, _)| *start <= address);
         self.list.get(after.checked_sub(1)?).map(|(start, name)| (*start, name.as_str()))

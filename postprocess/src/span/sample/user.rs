@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which file a user address comes from, by the memory maps of threads.
+//! File of a user address, by the memory maps of threads.
 
 use crate::id::Pid;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ impl Maps {
         maps
     }
 
-    /// Whether no thread has a mapping.
+    /// True if no thread has a mapping.
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! System calls, by the two tracepoints that all have and by those that each has of its own.
+//! System calls, from the two tracepoints that all calls have and from those that each call has of its own.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -22,7 +22,8 @@ impl Converter {
         self.call(here, number.parse().ok()?, arguments, names)
     }
 
-    /// A call by its number, with its arguments in hexadecimal; the table has the low half of the first's word.
+    /// A call by its number, with its arguments in hexadecimal; the table has the low half of the first argument's
+    /// word.
     fn call(&mut self, here: Event, number: i64, arguments: &str, names: &mut Names) -> Option<()> {
         self.see(Seen::Call, true);
         let first = arguments.split([',', ')']).next()?.trim();
@@ -40,7 +41,7 @@ impl Converter {
         self.returned(here, number.parse().ok()?, value.trim().parse().ok()?, names)
     }
 
-    /// A call's return; of `rt_sigreturn` the kernel has forgotten the number.
+    /// A call's return; the kernel has forgotten the number of `rt_sigreturn`.
     fn returned(&mut self, here: Event, number: i64, value: i64, names: &mut Names) -> Option<()> {
         self.see(Seen::Call, true);
         let event = match u32::try_from(number) {
@@ -51,7 +52,7 @@ impl Converter {
         Some(())
     }
 
-    /// A call that has events of its own: `sys_enter_read: fd: 0x3, ...`, `sys_exit_read: 0x3`, or as ftrace writes it.
+    /// A call that has events of its own: `sys_enter_read: fd: 0x3, ...`, `sys_exit_read: 0x3`, or in ftrace's form.
     pub(super) fn named_call(&mut self, here: Event, event: &str, fields: &str, names: &mut Names) -> Option<()> {
         let (name, enters) = match (event.strip_prefix("sys_enter_"), event.strip_prefix("sys_exit_")) {
             (Some(name), _) => (name, true),

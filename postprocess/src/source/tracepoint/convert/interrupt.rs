@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Interrupts: of devices, of the machine's own by vector, those that CPUs send each other, and softirqs.
+//! Interrupts of devices, of the machine itself by vector, between CPUs, and softirqs.
 
 use kutrace_format::x86::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, DEVICES, IRQ_WORK, RESCHEDULE};
 
@@ -58,7 +58,7 @@ impl Converter {
         Some(())
     }
 
-    /// An interrupt is sent to another CPU, or several; which follows from what is to be called, as in our module.
+    /// An interrupt is sent to one CPU or several; its kind follows from the function to be called, as in our module.
     pub(super) fn send(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
         self.see(Seen::Ipi, true);
         let none = field(line.fields, " callback=").is_none_or(|callback| matches!(callback, "0" | "0x0" | "(nil)"));
