@@ -99,7 +99,7 @@ pub struct Why {
     pub total: Time,
     /// Time of requests that belongs to no cause: always 0.
     pub remainder: Time,
-    /// Where the time of all requests went, most first.
+    /// Causes of the time of all requests, most first.
     pub causes: Vec<Part>,
     /// Number of causes of all requests that are not shown.
     pub left_out: usize,

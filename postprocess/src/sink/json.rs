@@ -8,7 +8,6 @@
 //! expects; the `arg` of this entry, 0 in the original, is the number of spans before it. Callouts and views of the
 //! original's viewer follow, if there are any: `"extra"`, which are spans too, and `"savedview"`. Lines are ordered by
 //! time; [`crate::source::json`] reads them in any order.
-//! as well, and `"savedview"`. Lines are ordered by time; [`crate::source::json`] reads them in any order.
 
 use std::io::{self, Write};
 

@@ -28,7 +28,7 @@ const FEWEST: usize = 5;
 const COMPARED_MIN: usize = 4;
 /// Slow requests must exceed normal ones by this part of the normal ones, or nothing stands out.
 const EXCESS_MIN: f64 = 0.2;
-/// The same if requests are few: the slowest of a few may by chance alone be far from the middle.
+/// That part if requests are few: the slowest of a few may by chance alone be far from the middle.
 const EXCESS_MIN_OF_FEW: f64 = 1.0;
 /// They must also exceed them by this time: ticks, softirqs and periodic work of programs cost any request as much.
 pub const EXCESS_TIME_MIN: Time = Time(20_000);

@@ -7,7 +7,6 @@
 //!
 //! Invariant: the cause of a moment depends on the thread and the moment alone, so the path of a request is a piece of
 //! the path of any longer stretch of its thread.
-//! piece of the path of any longer stretch of its thread.
 
 use super::cause::{Cause, Causes, Chain, Kind, ENDED, NAMELESS, UNBORN};
 use super::message::Message;

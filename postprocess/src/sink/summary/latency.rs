@@ -24,7 +24,7 @@ use crate::time::Time;
 pub struct Latency {
     /// Number of waits.
     pub count: u64,
-    /// Waits that this many of a thousand do not exceed, by [`PERMILLE`]; the last is the longest.
+    /// Waits that this many of a thousand waits do not exceed, by [`PERMILLE`]; the last is the longest.
     pub percentiles: [Time; PERMILLE.len()],
     /// Longest waits, with what ran in that time.
     pub worst: Vec<Worst>,

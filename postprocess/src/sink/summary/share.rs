@@ -15,7 +15,7 @@ pub struct Share {
     pub kernel: Time,
     /// Idle, or leaving idle.
     pub idle: Time,
-    /// Events were lost.
+    /// Unknown.
     pub lost: Time,
     /// The CPU stood still.
     pub stalled: Time,

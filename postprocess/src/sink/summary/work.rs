@@ -89,8 +89,8 @@ impl Kernel {
         self.under_way.add(activity, span, |whole| add(&mut self.sums, whole));
     }
 
-    /// Returns the sums of these levels, most time first. Work whose events the source denied did not begin and is not
-    /// reported.
+    /// Returns the sums of these levels, most time first. A call that was denied before its entry was seen did not
+    /// begin, and is not reported.
     pub fn sums(&self, levels: &[Level], names: &[String]) -> Vec<Sum> {
         let wanted = self
             .sums
