@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Results from a raw trace itself: a [`verdict`], its blocks in [`ctf`], and a [`dump`].
+//! Inspection of a raw trace itself: a [`verdict`], its blocks in [`ctf`], and a [`dump`].
 
 pub mod verdict;
 pub mod ctf;

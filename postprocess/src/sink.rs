@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Sinks: outputs of the tools for spans: a [`page`], [`mod@json`], a [`mod@profile`], a [`summary`], and as [`track`]s
-//! a trace of [`perfetto`]; for explained requests an [`answer`], and traces of OpenTelemetry ([`otlp`]).
+//! Sinks: outputs of the span tools. Spans become a [`page`], [`mod@json`], a [`mod@profile`], a [`summary`] or, as
+//! [`track`]s, a trace of [`perfetto`]; explained requests become an [`answer`] or traces of OpenTelemetry ([`otlp`]).
 
 pub mod page;
 pub mod json;

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Why: divides the time of a request into causes, and finds those that slow requests have and normal ones lack.
 //!
-//! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
-//! the messages between clients and servers, and the [`calls`] that carry them; [`rows`] are the spans, [`lookup`]
-//! finds them by time, [`timeline`] is the activity of each thread and each CPU, [`again`] finds waits that are one,
-//! [`meter`] has the speed of work, [`rules`] the numbers used, [`waker`] finds who ended waits, [`path`] divides a
-//! thread's time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request,
-//! [`compare`] sets slow requests against normal ones, [`detail`] looks again at those shown, [`event`] finds slow
-//! requests that are one, [`verdict`] puts everything into one sentence. [`change`] decides whether one trace is slower
-//! than another, [`mod@diff`] names the causes. [`carry`] has all of it for a page. [`mod@check`] tests the properties.
-//! Times are units of 10 ns.
+//! Requests and spans: [`mod@request`] finds requests of a given kind in the spans, and [`mod@best`] chooses the kind
+//! if none is given. [`exchange`] finds the requests that clients and servers send each other, through which [`calls`].
+//! [`rows`] are the spans, [`lookup`] finds them by time, and [`timeline`] records what each thread and each CPU did.
+//! [`again`] joins waits that a timeout split, [`meter`] measures how fast work was done, and [`waker`] finds who ended
+//! a wait.
+//!
+//! Causes: [`path`] divides a thread's time into causes along its critical path, [`cause`] names them, [`sweep`] adds
+//! them up for each request. [`compare`] sets slow requests against normal ones by the numbers in [`rules`], [`detail`]
+//! takes a closer look at the causes that are shown, [`event`] groups slow requests with a common origin, and
+//! [`verdict`] puts it all into one sentence.
+//!
+//! [`change`] decides whether one trace is slower than another, [`mod@diff`] finds the causes. [`carry`] stores
+//! everything for a page. [`mod@check`] states what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
-//! its duration. Unknown time is a cause like the others.
+//! its duration. Unknown time is a cause like any other.
 
 pub mod request;
 mod rpc;
@@ -52,20 +56,20 @@ use request::{Ask, Found, Request};
 use sweep::{sweep_together, Sum};
 pub use timeline::Timeline;
 
-/// The question asked of a trace.
+/// A question about a trace.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Definition of a request.
+    /// Kind of request.
     pub ask: Ask,
-    /// Share of the requests that counts as slow: the slowest.
+    /// Part of the requests that counts as slow: the slowest ones.
     pub slow: f64,
-    /// Range of the requests, ordered by duration, that counts as normal.
+    /// Range of requests, ordered by duration, that counts as normal; both ends are parts of all.
     pub normal: Range<f64>,
-    /// Minimum excess of slow requests over normal ones; below it nothing stands out.
+    /// Least time by which slow requests must exceed normal ones; otherwise nothing stands out.
     pub excess_min: Time,
     /// Number of causes shown.
     pub top: usize,
-    /// The page that shows the trace.
+    /// Page that shows the trace.
     pub page: String,
 }
 
@@ -76,16 +80,16 @@ impl Default for Question {
     }
 }
 
-/// Requests, and the reasons why the slow ones were slow. docs/why.schema.json describes its JSON.
+/// Requests, and what made the slow ones slow. docs/why.schema.json describes the JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
-    /// Definition of a request that was used, as a sentence.
+    /// Kind of request, as a sentence.
     pub asked: String,
     /// The answer in one sentence: the excess of slow requests, and the causes of most of it.
     pub verdict: String,
     /// Number of requests.
     pub count: usize,
-    /// Number of further requests that had not ended when the trace did.
+    /// Number of further requests that had started but not ended when the trace ended.
     pub unfinished: usize,
     /// Durations of the requests.
     pub durations: Durations,
@@ -93,44 +97,45 @@ pub struct Why {
     pub histogram: Vec<Step>,
     /// Time of all requests.
     pub total: Time,
-    /// Time of requests that is in no cause: none.
+    /// Time of requests that belongs to no cause: always 0.
     pub remainder: Time,
-    /// Time of all requests by cause, most first.
+    /// Causes of the time of all requests, most first.
     pub causes: Vec<Part>,
     /// Number of causes of all requests that are not shown.
     pub left_out: usize,
-    /// The slow ones against the normal ones; `None` if there are too few.
+    /// Slow requests against normal ones; `None` if there are too few requests.
     pub compared: Option<Compared>,
 }
 
-/// Durations that this share of the requests does not exceed.
+/// Percentiles of the durations: each is not exceeded by the given part of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Durations {
-    /// Half of them.
+    /// Half of the requests.
     pub median: Time,
-    /// 90 of 100.
+    /// 90 of 100 requests.
     pub p90: Time,
-    /// 99 of 100.
+    /// 99 of 100 requests.
     pub p99: Time,
-    /// 999 of 1000.
+    /// 999 of 1000 requests.
     pub p999: Time,
-    /// All of them.
+    /// All requests.
     pub longest: Time,
 }
 
-/// A step of the histogram. Steps begin at 1, 2 and 5 times a power of ten; none between the first and the last is missing.
+/// A step of the histogram. Steps begin at 1, 2 and 5 times a power of ten; none between the first and the last is
+/// missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// The minimum duration.
+    /// Least duration in the step.
     pub least: Time,
     /// Number of requests.
     pub count: usize,
 }
 
-/// Finds the requests that are asked for, or those of the best guess, in a trace, and divides their time.
+/// Finds requests of the given kind in a trace, or of the most suitable kind if none is given, and divides their time.
 ///
 /// # Errors
-/// A sentence, if there are none, or none to compare.
+/// A sentence, if the trace has no such requests or none that can be compared.
 pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> {
     let Found { asked, mut requests, unfinished } = request::find(timeline, &question.ask)?;
     compare::comparable(requests.len(), question)?;
@@ -138,7 +143,7 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
     Ok(Why { asked, unfinished: unfinished.len(), ..of_requests(timeline, &requests, question) })
 }
 
-/// Divides the time of these requests, ordered by thread and start.
+/// Divides the time of `requests`, which are ordered by thread and start.
 fn of_requests(timeline: &Timeline, requests: &[Request], question: &Question) -> Why {
     let mut causes = Causes::default();
     let mut all = Totals::default();
@@ -179,7 +184,7 @@ fn of_requests(timeline: &Timeline, requests: &[Request], question: &Question) -
     }
 }
 
-/// The step that a duration lies in: 1, 2 or 5, and the power of ten.
+/// Returns the step that a duration lies in: 1, 2 or 5, and the power of ten.
 fn step_of(dur: Time) -> (i64, i64) {
     let dur = dur.0.max(1);
     let power = 10_i64.pow(dur.ilog10());
@@ -187,7 +192,7 @@ fn step_of(dur: Time) -> (i64, i64) {
     (digit, power)
 }
 
-/// Histogram of ordered durations.
+/// Returns the histogram of durations that are in order.
 fn histogram(durations: impl Iterator<Item = Time>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for dur in durations {

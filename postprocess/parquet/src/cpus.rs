@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The table of CPUs: from when to when each was traced, and what it did meanwhile.
+//! The table of CPUs: the time range in which each was traced, and its activity in that time.
 
 use anyhow::Result;
 use parquet::data_type::ByteArray;
@@ -10,10 +10,10 @@ use postprocess::time::Time;
 use crate::file::{Place, TableFile, Values, UNIT};
 use crate::schema::{CPU, CPUS};
 
-/// Sums of what a CPU did, in the order of their columns: worked, idle, stood still, offline, lost.
+/// Number of sums of a CPU's activity, in the order of their columns: worked, idle, stood still, offline, lost.
 const SUMS: usize = 5;
 
-/// A CPU, in units of time.
+/// State of a CPU, in units of time.
 #[derive(Clone, Copy)]
 struct Cpu {
     start: Time,
@@ -26,7 +26,7 @@ struct Cpu {
 pub struct Cpus(Vec<Option<Cpu>>);
 
 impl Cpus {
-    /// Adds what a CPU did; of spans on none, or that are not all that it did, nothing.
+    /// Adds an activity of a CPU. Spans without a CPU, or that are not execution, count for nothing.
     pub fn span(&mut self, span: &Span) {
         let (What::Run(activity), Some(cpu)) = (span.what(), span.cpu) else { return };
         if cpu.index() >= self.0.len() {
@@ -45,12 +45,12 @@ impl Cpus {
         cpu.sums[sum] = cpu.sums[sum].saturating_add(span.dur.0);
     }
 
-    /// How many there are, up to the highest number.
+    /// Returns the number of CPUs, up to the highest number.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// From when to when any was traced; nothing if there is none.
+    /// Returns the time range in which any CPU was traced; `None` without CPUs.
     pub fn extent(&self) -> Option<(Time, Time)> {
         let all = || self.0.iter().flatten();
         all().map(|cpu| cpu.start).min().zip(all().map(|cpu| cpu.end).max())

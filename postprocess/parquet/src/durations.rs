@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The table of durations: how often a call, interrupt or wakeup took exactly this long.
 //!
-//! What is asked of a thousand traces at once is mostly how long something takes, and times come in steps of 10 ns: so
-//! a million spans have some ten thousand different durations, and what is counted here answers exactly what the spans
-//! answer. Calls are whole, as in [`postprocess::sink::track`]; of what began before it was recorded, or has not ended
-//! at the end, there is no duration.
+//! Queries over a thousand traces at once mostly ask for durations, and times come in steps of 10 ns: so a million
+//! spans have some ten thousand different durations, and these counts give exactly the same results as the spans. Calls
+//! are whole, as in [`postprocess::sink::track`]; those that began before the recording or have not ended at its end
+//! have no duration.
 //!
-//! Memory: up to [`GROUP`] different durations; of more, one may have several rows, and their sum counts.
+//! Memory: up to [`GROUP`] different durations. If there are more, a duration may have several rows, whose sum counts.
 
 use std::collections::BTreeMap;
 
@@ -26,38 +26,38 @@ use crate::file::{Data, Place, TableFile, Values, GROUP, UNIT};
 use crate::kind;
 use crate::schema::{DURATION, DURATIONS};
 
-/// What is counted.
+/// Key of a count of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
     kind: &'static str,
     name: NameId,
-    /// Nothing of a wakeup, and of what stays on its CPU.
+    /// `None` for a wakeup, and for work that stays on its CPU.
     shared: Option<bool>,
     dur: Time,
 }
 
-/// A call or interrupt that is open; nothing of what is not counted.
+/// A call or interrupt that is open; `None` if it is not counted.
 type Open = Option<(&'static str, NameId, Time)>;
 
-/// The durations of a trace, as its spans come.
+/// Durations of a trace, counted as its spans come.
 pub struct Durations {
     file: TableFile,
     trace: ByteArray,
     texts: Vec<ByteArray>,
-    /// The programs of threads, among `texts`.
+    /// Programs of threads, among `texts`.
     programs: HashMap<Pid, NameId>,
     tracks: Tracks,
     open: HashMap<Track, Vec<Open>>,
-    /// Until when each thread waited last for a CPU that others had.
+    /// End of each thread's last wait for a CPU that others had.
     waited: HashMap<Pid, Time>,
     times: HashMap<Key, u64>,
 }
 
 impl Durations {
-    /// None yet, of a trace with these names, [`postprocess::span::Meta::flags`], and threads.
+    /// Starts counting for a trace with these names, [`postprocess::span::Meta::flags`], and threads.
     ///
     /// # Errors
-    /// If there is a file of it already, or it cannot be made.
+    /// If its file already exists, or cannot be created.
     pub fn new(place: &Place, flags: u32, names: &[String], threads: &BTreeMap<Pid, NameId>) -> Result<Durations> {
         let mut known: BTreeMap<&str, NameId> = BTreeMap::new();
         let mut texts: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -82,7 +82,7 @@ impl Durations {
         })
     }
 
-    /// Adds a span; spans come in order.
+    /// Adds a span; spans must come in order.
     ///
     /// # Errors
     /// If the file cannot be written, here and below.
@@ -117,7 +117,7 @@ impl Durations {
         }
     }
 
-    /// All spans have been added.
+    /// Finishes after all spans have been added.
     ///
     /// # Errors
     /// As [`Durations::span`].
@@ -143,7 +143,7 @@ impl Durations {
     }
 }
 
-/// Counts what ends.
+/// Counts slices and flows that end.
 fn take(item: Item, open: &mut HashMap<Track, Vec<Open>>, waited: &HashMap<Pid, Time>, times: &mut HashMap<Key, u64>) {
     match item {
         Item::Begin { track, at, name, does, .. } => {
@@ -153,7 +153,7 @@ fn take(item: Item, open: &mut HashMap<Track, Vec<Open>>, waited: &HashMap<Pid, 
         }
         Item::End { track, at, .. } => {
             let Some((kind, name, from)) = open.get_mut(&track).and_then(Vec::pop).flatten() else { return };
-            // Of a fault that is a point nothing else is known.
+            // A fault that is only a point has no known duration.
             if at > from || kind != "fault" {
                 let moves = matches!(kind, "syscall" | "fault");
                 let thread = if let Track::Thread(pid) = track { Some(pid) } else { None };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Files of tables: where they are, and how columns are written.
+//! Files of tables: their places, and the writing of columns.
 //!
-//! Invariant: a file has its name once it is complete, and of a trace that of the table of traces comes last: without it
-//! the others are what is left of a writer that was interrupted, and are replaced.
+//! Invariant: a file gets its name when it is complete, and the file in the table of traces is the last of a trace.
+//! Without it, the others are remains of an interrupted writer, and are replaced.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -23,22 +23,22 @@ use postprocess::span::Meta;
 use crate::schema::{Cell, Table, CAUSES, CPUS, DURATIONS, REQUESTS, THREADS, TRACES};
 use crate::words;
 
-/// The tables that are made from those of spans.
+/// Tables derived from those of spans.
 const MADE: [&str; 5] = [CPUS, THREADS, DURATIONS, REQUESTS, CAUSES];
-/// Rows of a group.
+/// Number of rows in a group.
 pub const GROUP: usize = 1 << 19;
-/// How much zstd tries.
+/// Compression level of zstd.
 const LEVEL: i32 = 3;
-/// Nanoseconds of a unit of time.
+/// Nanoseconds in a unit of time.
 pub const UNIT: i64 = 10;
 
-/// What a trace is called in a data set: its minute and a number that tells it from others.
+/// Returns the name of a trace in a data set: its minute and a number that distinguishes it from others.
 pub fn name(meta: &Meta) -> String {
     let minute: String = meta.tracebase.chars().filter(char::is_ascii_digit).collect();
     format!("{minute}-{:08x}", meta.randomid)
 }
 
-/// Nanoseconds since 1970 of the moment from which times count.
+/// Returns the origin of times in nanoseconds since 1970.
 pub fn base(meta: &Meta) -> Result<i64> {
     let seconds = if meta.tracebase.is_empty() { Some(0) } else { date::seconds(&meta.tracebase) };
     seconds
@@ -46,37 +46,37 @@ pub fn base(meta: &Meta) -> Result<i64> {
         .ok_or_else(|| anyhow!("tracebase {:?} is not a minute that nanoseconds since 1970 reach", meta.tracebase))
 }
 
-/// Where the files of a trace are.
+/// Place of the files of a trace.
 pub struct Place<'a> {
     folder: &'a Path,
     meta: &'a Meta,
-    /// What the trace is called.
+    /// Name of the trace.
     pub trace: &'a str,
 }
 
 impl<'a> Place<'a> {
-    /// Of a trace in this data set.
+    /// Makes the place of a trace in this data set.
     pub fn new(folder: &'a Path, meta: &'a Meta, trace: &'a str) -> Place<'a> {
         Place { folder, meta, trace }
     }
 
-    /// Refuses a trace that is there.
+    /// Refuses a trace that already exists.
     ///
     /// # Errors
-    /// If it is.
+    /// If it exists.
     pub fn refuse_known(&self) -> Result<()> {
         let path = self.path(TRACES);
         ensure!(path.symlink_metadata().is_err(), "{}: already exists", path.display());
         Ok(())
     }
 
-    /// Removes what there is of a trace, unless another writer has written it to its end meanwhile.
+    /// Removes the files of a trace, unless another writer has completed it in the meantime.
     pub fn remove(&self) {
         if self.refuse_known().is_err() {
             return;
         }
         for table in Table::ALL.map(Table::folder).into_iter().chain(MADE) {
-            // It may not have been made yet.
+            // The file may not have been created yet.
             let _ = fs::remove_file(self.path(table));
         }
     }
@@ -92,22 +92,22 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A text as the name of a folder has it after `host=`: what paths and those who read such names take for something else
-/// is `%XX`, as Hive has it, and DuckDB and Spark read it.
+/// Encodes a text as the name of a folder after `host=`: characters that paths or readers of these names interpret
+/// differently become `%XX`, as in Hive; DuckDB and Spark read this.
 fn value(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c) || !c.is_ascii();
     let one = |c: char| if plain(c) { c.to_string() } else { format!("%{:02X}", u32::from(c)) };
     text.chars().map(one).collect()
 }
 
-/// A file of a table, which has no name yet.
+/// A file of a table that has no name yet.
 pub struct TableFile {
     writer: SerializedFileWriter<Draft>,
     path: PathBuf,
 }
 
 impl TableFile {
-    /// A file of a table with these columns.
+    /// Creates a file of a table with these columns.
     pub fn new(place: &Place, table: &str, schema: &str) -> Result<TableFile> {
         let folder = place.folder(table);
         let name = || folder.display().to_string();
@@ -137,7 +137,7 @@ impl TableFile {
         written().with_context(|| self.path.display().to_string())
     }
 
-    /// Gives the file its name; returns its bytes and their checksum.
+    /// Gives the file its name; returns its size in bytes and its checksum.
     pub fn finish(self) -> Result<(u64, u32)> {
         let name = self.path.display().to_string();
         let mut draft = self.writer.into_inner().context(name.clone())?;
@@ -148,7 +148,7 @@ impl TableFile {
     }
 }
 
-/// How many bytes a file has, and their checksum.
+/// Returns the size of a file in bytes, and its checksum.
 ///
 /// # Errors
 /// Whatever error `file` returns.
@@ -179,7 +179,7 @@ fn properties() -> Result<WriterPropertiesPtr> {
     Ok(Arc::new(delta(builder, "start_ns").build()))
 }
 
-/// The values of a column, and which rows have one if not all do.
+/// Values of a column, and which rows have one if not all do.
 pub struct Values {
     /// The values.
     pub data: Data,
@@ -191,16 +191,16 @@ pub struct Values {
 pub enum Data {
     /// Texts.
     Text(Vec<ByteArray>),
-    /// Texts, and for each row which of them it has.
+    /// Texts, and for each row the number of its text.
     Words(Arc<Vec<ByteArray>>, Vec<u32>),
-    /// Of 32 bits.
+    /// 32-bit numbers.
     Int(Vec<i32>),
-    /// Of 64 bits.
+    /// 64-bit numbers.
     Long(Vec<i64>),
 }
 
 impl Values {
-    /// The one value of a column.
+    /// Makes a column of one value.
     pub fn of(cell: Cell) -> Values {
         match cell {
             Cell::Text(text) => Values::text(vec![ByteArray::from(text.as_str())]),
@@ -212,22 +212,22 @@ impl Values {
         }
     }
 
-    /// Texts, one for each row.
+    /// Makes a column of texts, one for each row.
     pub fn text(values: Vec<ByteArray>) -> Values {
         Values { data: Data::Text(values), present: None }
     }
 
-    /// For each row one of these texts, by its number.
+    /// Makes a column with one of these texts for each row, by number.
     pub fn words(texts: Arc<Vec<ByteArray>>, rows: Vec<u32>) -> Values {
         Values { data: Data::Words(texts, rows), present: None }
     }
 
-    /// Numbers of 32 bits, one for each row.
+    /// Makes a column of 32-bit numbers, one for each row.
     pub fn int(values: Vec<i32>) -> Values {
         Values { data: Data::Int(values), present: None }
     }
 
-    /// Numbers of 64 bits, one for each row.
+    /// Makes a column of 64-bit numbers, one for each row.
     pub fn long(values: Vec<i64>) -> Values {
         Values { data: Data::Long(values), present: None }
     }
@@ -236,7 +236,7 @@ impl Values {
         let present = self.present.as_deref();
         match self.data {
             Data::Text(values) => column.typed::<ByteArrayType>().write_batch(&values, present, None),
-            // These are chunks already.
+            // These are already chunks.
             Data::Words(..) => return Ok(()),
             Data::Int(values) => column.typed::<Int32Type>().write_batch(&values, present, None),
             Data::Long(values) => column.typed::<Int64Type>().write_batch(&values, present, None),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a row is called, and the table it is in.
+//! Word for each kind of row, and the table of the row.
 
 use postprocess::event::number::Level;
 use postprocess::event::point::Point;
@@ -8,7 +8,7 @@ use postprocess::span::what::{Activity, Arc, What};
 
 use crate::schema::Table;
 
-/// The table of what a span is, and the word in the column `kind`.
+/// Returns the table of a span, and its word in the column `kind`.
 pub const fn of(what: What) -> (Table, &'static str) {
     match what {
         What::Run(activity) => (Table::Spans, activity_kind(activity)),

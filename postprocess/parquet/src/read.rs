@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Makes spans of a trace in a data set again.
+//! Restores the spans of a trace from a data set.
 //!
-//! Invariant: what comes out is what went in, but for the order of rows of the same start, duration and CPU. A file of
-//! other columns is refused, and one whose checksum is not that in the table of traces skipped.
+//! Invariant: the result equals the input, except for the order of rows with the same start, duration and CPU. A file
+//! with other columns is refused, and one whose checksum differs from that in the table of traces is skipped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -23,26 +23,26 @@ use postprocess::time::Time;
 use crate::file::sums;
 use crate::schema::{checksum, Cell, Table, ROWS, TRACE, TRACES, VERSION};
 
-/// Nanoseconds of a unit of time.
+/// Nanoseconds in a unit of time.
 const UNIT: i64 = 10;
 
 /// A trace of a data set.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What it is called.
+    /// Name of the trace.
     pub trace: String,
-    /// What is known about it.
+    /// Data about the trace.
     pub meta: Meta,
     base: i64,
-    /// Rows in its tables.
+    /// Number of rows in its tables.
     rows: i64,
     /// Bytes and checksum of its file in each table.
     files: BTreeMap<String, (u64, u32)>,
-    /// Below the folder of a table.
+    /// Path below the folder of a table.
     below: PathBuf,
 }
 
-/// The traces of the data set `folder`, by their paths.
+/// Returns the traces of the data set `folder`, ordered by path.
 ///
 /// # Errors
 /// If a file of the table of traces cannot be read, or is of another version.
@@ -98,8 +98,8 @@ fn found(root: &Path, path: &Path) -> Result<Found> {
 }
 
 impl Found {
-    /// Hands on the rows of all tables, each table by start, with all names so far; returns what is known about the
-    /// trace: what is missing or damaged is said there.
+    /// Passes on the rows of all tables, each table by start, with all names so far. Returns the data about the trace,
+    /// including reports of missing or damaged parts.
     ///
     /// # Errors
     /// If a file cannot be read or has other columns, or whatever error `each` returns.
@@ -151,7 +151,7 @@ fn open(path: &Path, schema: &str) -> Result<SerializedFileReader<File>> {
     Ok(reader)
 }
 
-/// The values of a column, and which rows have one; those of all rows if each must.
+/// Returns the values of a column, and which rows have one; the latter is empty if every row must.
 fn column<T: DataType>(group: &dyn RowGroupReader, n: usize) -> Result<(Vec<T::T>, Vec<i16>)> {
     let rows = usize::try_from(group.metadata().num_rows())?;
     let mut reader = get_typed_column_reader::<T>(group.get_column_reader(n)?);
@@ -170,10 +170,10 @@ fn column<T: DataType>(group: &dyn RowGroupReader, n: usize) -> Result<(Vec<T::T
     Ok((values, present))
 }
 
-/// The values of a column, one or none for each row.
+/// Returns the values of a column, one or none for each row.
 ///
 /// # Errors
-/// If the column cannot be read, or has fewer.
+/// If the column cannot be read, or is too short.
 pub fn optional<T: DataType>(group: &dyn RowGroupReader, n: usize) -> Result<impl Iterator<Item = Option<T::T>>> {
     let (values, present) = column::<T>(group, n)?;
     let rows = if present.is_empty() { values.len() } else { present.len() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The tables of requests, and of what their time went into, as `why` divides it.
+//! The tables of requests and of their causes, as `why` divides their time.
 
 use anyhow::Result;
 use parquet::data_type::ByteArray;
@@ -13,7 +13,7 @@ use postprocess::why::Timeline;
 use crate::file::{Place, TableFile, Values, GROUP, UNIT};
 use crate::schema::{CAUSE, CAUSES, REQUEST, REQUESTS};
 
-/// What each part of a request's time went into.
+/// Causes of the parts of requests' time.
 #[derive(Default)]
 struct Parts {
     request: Vec<i64>,
@@ -38,7 +38,7 @@ impl Parts {
     }
 }
 
-/// Writes both tables; times count from `base`, in ns. Returns what the requests are, and how many.
+/// Writes both tables; times count from `base`, in ns. Returns the kind of the requests, and their number.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -94,7 +94,7 @@ pub fn write(spans: &Spans, place: &Place, base: i64, found: Found) -> Result<(S
     Ok((what, requests.len() as u64))
 }
 
-/// What the JSON of `why` calls it.
+/// Returns the kind's name in the JSON of `why`.
 fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::User => "user",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Rows of spans, column by column, up to a group of each table; and the thread that writes full groups.
 //!
-//! Invariant: a table has the group that is gathered, and there is one more that is written; a third has to wait.
+//! Invariant: each table gathers one group, and one more group is being written; a third has to wait.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
@@ -15,11 +15,11 @@ use postprocess::span::{Span, NONE};
 use crate::file::{Data, Place, TableFile, Values, GROUP, UNIT};
 use crate::schema::{Table, ROWS};
 
-/// The rows of all tables, as they are gathered.
+/// Gathered rows of all tables.
 pub struct Gather<'scope> {
     tables: BTreeMap<Table, Columns>,
     texts: Arc<Vec<ByteArray>>,
-    /// The words of the column `kind` so far.
+    /// Words of the column `kind` so far.
     kinds: Vec<&'static str>,
     full: SyncSender<(Table, Vec<Values>)>,
     writer: ScopedJoinHandle<'scope, Result<Files>>,
@@ -31,10 +31,10 @@ pub struct Gather<'scope> {
 type Files = BTreeMap<&'static str, (u64, u32)>;
 
 impl<'scope> Gather<'scope> {
-    /// No rows yet; times count from `base`, and these are the names that spans have.
+    /// Starts without rows; times count from `base`, and `names` are the names of the spans.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// If a file cannot be created.
     pub fn new(place: &Place, base: i64, names: &[String], scope: &'scope Scope<'scope, '_>) -> Result<Gather<'scope>> {
         let file = |table: Table| Ok((table, TableFile::new(place, table.folder(), ROWS)?));
         let files = Table::ALL.into_iter().map(file).collect::<Result<BTreeMap<Table, TableFile>>>()?;
@@ -50,7 +50,7 @@ impl<'scope> Gather<'scope> {
         })
     }
 
-    /// Adds a row. False if nobody writes any more: [`Gather::finish`] says why.
+    /// Adds a row. Returns false if the writer has ended; [`Gather::finish`] returns its error.
     pub fn push(&mut self, table: Table, kind: &'static str, span: &Span) -> bool {
         let kind = self.kinds.iter().position(|known| std::ptr::eq(*known, kind)).unwrap_or_else(|| {
             self.kinds.push(kind);
@@ -61,12 +61,12 @@ impl<'scope> Gather<'scope> {
         columns.start.len() < GROUP || self.flush(table)
     }
 
-    /// Writes what is left; returns bytes and checksum of each file.
+    /// Writes the remaining rows; returns bytes and checksum of each file.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn finish(mut self) -> Result<Files> {
-        // If one is refused the writer has ended, and says why.
+        // If a group is refused, the writer has ended and returns the reason.
         let _ = Table::ALL.into_iter().all(|table| self.flush(table));
         drop(self.full);
         self.writer.join().map_err(|_| anyhow!("the writer of tables panicked"))?
@@ -123,7 +123,7 @@ impl<T> Optional<T> {
         self.values.extend(value);
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn values(self, data: impl FnOnce(Vec<T>) -> Data) -> Values {
         Values { data: data(self.values), present: Some(self.present) }
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The tables, version [`VERSION`]: docs/data.md describes each column. A reader refuses what has other columns.
+//! The tables, version [`VERSION`]: docs/data.md describes each column. A reader refuses tables with other columns.
 
-/// The version of all tables; it changes when a table or column is added or means something else.
+/// Version of all tables; it changes when a table or column is added or changes its meaning.
 pub const VERSION: i32 = 6;
 
 /// A table: a folder of this name in a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
-    /// What each CPU did.
+    /// Activity of each CPU.
     Spans,
-    /// What threads waited for.
+    /// Waits of threads.
     Waits,
     /// Wakeups and interrupts from CPU to CPU.
     Arcs,
-    /// Marks, samples, locks, and whatever else has a time.
+    /// Marks, samples, locks, and everything else that has a time.
     Points,
 }
 
@@ -21,7 +21,7 @@ impl Table {
     /// All tables that have rows of spans.
     pub const ALL: [Table; 4] = [Table::Spans, Table::Waits, Table::Arcs, Table::Points];
 
-    /// The name of its folder.
+    /// Returns the name of its folder.
     pub const fn folder(self) -> &'static str {
         match self {
             Table::Spans => "spans",
@@ -32,21 +32,21 @@ impl Table {
     }
 }
 
-/// The folder of the table of traces, which has one row for each.
+/// Folder of the table of traces, which has one row for each.
 pub const TRACES: &str = "traces";
-/// The folder of the table of threads.
+/// Folder of the table of threads.
 pub const THREADS: &str = "threads";
-/// The folder of the table of CPUs.
+/// Folder of the table of CPUs.
 pub const CPUS: &str = "cpus";
-/// The folder of the table of how often something took how long.
+/// Folder of the table of durations, with the number of times that each occurred.
 pub const DURATIONS: &str = "durations";
 
-/// The folder of the table of requests.
+/// Folder of the table of requests.
 pub const REQUESTS: &str = "requests";
-/// The folder of the table of what their time went into.
+/// Folder of the table of the causes of their time.
 pub const CAUSES: &str = "causes";
 
-/// The columns of [`Table`].
+/// Columns of [`Table`].
 pub const ROWS: &str = "message rows {
     required binary trace (STRING);
     required int64 start_ns;
@@ -62,7 +62,7 @@ pub const ROWS: &str = "message rows {
     required int32 rpc;
 }";
 
-/// The columns of [`TRACES`]. `files` has bytes and checksum of the trace's file in each [`Table`].
+/// Columns of [`TRACES`]. `files` has bytes and checksum of the trace's file in each [`Table`].
 pub const TRACE: &str = "message trace {
     required binary trace (STRING);
     required int32 schema_version;
@@ -86,25 +86,25 @@ pub const TRACE: &str = "message trace {
     required int64 row_crc32;
 }";
 
-/// A value of the row of a trace.
+/// A value in the row of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
-    /// Of a text.
+    /// A text.
     Text(String),
-    /// Of 32 bits.
+    /// A 32-bit number.
     Int(i32),
-    /// Of 64 bits.
+    /// A 64-bit number.
     Long(i64),
-    /// Of 64 bits, or none.
+    /// A 64-bit number, or none.
     Maybe(Option<i64>),
 }
 
-/// The checksum of the row of a trace, which is the value of its last column.
+/// Returns the checksum of the row of a trace, which is the value of its last column.
 pub fn checksum(row: &[Cell]) -> i64 {
     crc32fast::hash(format!("{row:?}").as_bytes()).into()
 }
 
-/// The columns of [`THREADS`].
+/// Columns of [`THREADS`].
 pub const THREAD: &str = "message thread {
     required binary trace (STRING);
     required int64 pid;
@@ -113,7 +113,7 @@ pub const THREAD: &str = "message thread {
     optional binary cgroup (STRING);
 }";
 
-/// The columns of [`CPUS`]: the sums of a CPU add up to the time from `start_ns` to `end_ns`.
+/// Columns of [`CPUS`]: the sums of a CPU add up to the time from `start_ns` to `end_ns`.
 pub const CPU: &str = "message cpu {
     required binary trace (STRING);
     required int32 cpu;
@@ -127,7 +127,7 @@ pub const CPU: &str = "message cpu {
     required int64 lost_ns;
 }";
 
-/// The columns of [`DURATIONS`]. `shared` is 1 if the thread waited meanwhile for a CPU that others had.
+/// Columns of [`DURATIONS`]. `shared` is 1 if the thread waited in that time for a CPU that others had.
 pub const DURATION: &str = "message duration {
     required binary trace (STRING);
     required binary kind (STRING);
@@ -137,7 +137,7 @@ pub const DURATION: &str = "message duration {
     required int64 times;
 }";
 
-/// The columns of [`REQUESTS`]. `request` is a number within the trace.
+/// Columns of [`REQUESTS`]. `request` is a number within the trace.
 pub const REQUEST: &str = "message request {
     required binary trace (STRING);
     required int64 request;
@@ -147,7 +147,7 @@ pub const REQUEST: &str = "message request {
     required int64 dur_ns;
 }";
 
-/// The columns of [`CAUSES`]: those of a request add up to its `dur_ns`, which is `request_ns` here.
+/// Columns of [`CAUSES`]: those of a request add up to its `dur_ns`, which is `request_ns` here.
 pub const CAUSE: &str = "message cause {
     required binary trace (STRING);
     required int64 request;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What systing recorded of the kernel, as the text that perf would have written of it: so the rules for
-//! [tracepoints](postprocess::source::tracepoint) hold for it, too.
+//! systing's recording of the kernel, as the text that perf would have written for it, so that the rules for
+//! [tracepoints](postprocess::source::tracepoint) apply to it, too.
 //!
-//! systing writes a folder of tables: of each thread's time on a CPU `sched_slice`, of interrupts `irq_slice` and
-//! `softirq_slice`, of new threads and of those that end `wakeup_new` and `process_exit`; who they are is in `thread` and
-//! `process`. Its other tables are not read: `thread_state` has no waker, and of a system call nothing says what it
-//! returned.
+//! systing writes a folder of tables: `sched_slice` for each thread's time on a CPU, `irq_slice` and `softirq_slice`
+//! for interrupts, `wakeup_new` and `process_exit` for threads that start and end, `thread` and `process` for their
+//! identity. Its other tables are not read: `thread_state` has no waker, and nothing records the return value of a
+//! system call.
 //!
-//! Columns are taken by their names, so tables of older and younger versions are the same here. A table has its rows in
-//! no order of time, so all are kept: 48 bytes for each start with its end, and half as much again while they are sorted.
+//! Columns are selected by name, so tables of older and newer versions look the same here. The rows of a table are not
+//! ordered by time, so all are kept: 48 bytes for each start with its end, and half as much again while they are
+//! sorted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -28,38 +29,38 @@ use postprocess::source::tracepoint::line::{one_word, state, NANOSECONDS_MAX};
 
 use crate::read::optional;
 
-/// Kernel's numbers of clocks.
+/// The kernel's numbers of clocks.
 const REALTIME: i64 = 0;
 const BOOTTIME: i64 = 7;
-/// Lines that are written at a time.
+/// Number of lines written at a time.
 const LINES: usize = 1000;
 
-/// What begins or ends, in the order of what happens at one time.
+/// Starts and ends, in their order at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     IrqEnd,
     SoftirqEnd,
-    /// A thread ends: soon it leaves its CPU for the last time.
+    /// A thread ends: it will soon leave its CPU for the last time.
     Exit,
-    /// A thread leaves its CPU in a state, or is followed by none that is known.
+    /// A thread leaves its CPU in a state, or without a known successor.
     Leave,
     /// A thread gets a CPU.
     Run,
-    /// A thread is new.
+    /// A new thread starts.
     New,
     Softirq,
     Irq,
 }
 
-/// Something that begins or ends.
+/// A start or an end.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     at: i64,
     what: What,
     cpu: u32,
-    /// The thread as its tables count, or the number of the interrupt.
+    /// Number of the thread in systing's tables, or of the interrupt.
     of: i64,
-    /// The state of a thread.
+    /// State of a thread.
     state: u16,
 }
 
@@ -78,19 +79,19 @@ pub struct Recording {
     threads: BTreeMap<i64, Thread>,
     devices: BTreeMap<i64, String>,
     kernel: String,
-    /// Nanoseconds from the clock of its times to 1970.
+    /// Nanoseconds to add to its times to count from 1970.
     since_1970: i64,
-    /// Rows that make no sense.
+    /// Number of invalid rows.
     skipped: u64,
-    /// What is missing or damaged.
+    /// Missing or damaged parts.
     pub damage: Vec<String>,
 }
 
 impl Recording {
-    /// Reads the tables of `folder`. What cannot be read of any but `sched_slice` is said and left out.
+    /// Reads the tables of `folder`. Unreadable parts of any table except `sched_slice` are reported and skipped.
     ///
     /// # Errors
-    /// If there is no such table, or it cannot be read.
+    /// If `sched_slice` is missing or cannot be read.
     pub fn read(folder: &Path) -> Result<Recording> {
         let mut all = Recording::default();
         all.names(folder);
@@ -115,7 +116,7 @@ impl Recording {
         Ok(all)
     }
 
-    /// The text that perf would have written of it.
+    /// Returns the text that perf would have written for it.
     pub fn into_text(self) -> impl Read {
         Text {
             recording: self,
@@ -176,7 +177,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Interrupts; one without a length had not ended.
+    /// Takes interrupts; one without a length had not ended.
     fn interrupts(&mut self, rows: &Rows, begin: What, end: What, number: &str) -> Result<()> {
         let numbers = rows.number(number)?;
         let names = if begin == What::Irq { rows.text("name")? } else { vec![None; numbers.len()] };
@@ -217,7 +218,7 @@ impl Recording {
     }
 }
 
-/// From when to when on which CPU.
+/// A range of time on a CPU.
 #[derive(Clone, Copy)]
 struct Place {
     from: i64,
@@ -229,7 +230,7 @@ struct Place {
 struct Rows<'a>(&'a dyn RowGroupReader);
 
 impl Rows<'_> {
-    /// A column by its name, and what it consists of.
+    /// Returns the number of the column with this name, and its type.
     fn column(&self, name: &str) -> Result<(usize, Type)> {
         let columns = self.0.metadata().columns();
         let found = columns.iter().position(|column| column.column_path().string() == name);
@@ -253,7 +254,7 @@ impl Rows<'_> {
         Ok(optional::<ByteArrayType>(self.0, n)?.map(|value| value.map(text)).collect())
     }
 
-    /// Where rows of these lengths are; nothing for those that are nowhere.
+    /// Returns the places of rows of these lengths; `None` for invalid ones.
     fn places(&self, lengths: Vec<Option<i64>>) -> Result<Vec<Option<Place>>> {
         let (from, cpus) = (self.number("ts")?, self.number("cpu")?);
         let place = |((from, length), cpu): ((Option<i64>, Option<i64>), Option<i64>)| {
@@ -265,7 +266,7 @@ impl Rows<'_> {
     }
 }
 
-/// Hands on all rows of a table, some at a time.
+/// Passes on all rows of a table, one group at a time.
 fn table(folder: &Path, name: &str, mut take: impl FnMut(&Rows) -> Result<()>) -> Result<()> {
     let file = format!("{name}.parquet");
     let path = folder.join(&file);
@@ -273,7 +274,7 @@ fn table(folder: &Path, name: &str, mut take: impl FnMut(&Rows) -> Result<()>) -
         let reader = SerializedFileReader::new(File::open(&path)?)?;
         (0..reader.num_row_groups()).try_for_each(|n| take(&Rows(&*reader.get_row_group(n)?)))
     };
-    // The crate that reads it panics over some bytes that are damaged.
+    // The `parquet` crate panics on some damaged bytes.
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let read = panic::catch_unwind(AssertUnwindSafe(all));
@@ -281,24 +282,24 @@ fn table(folder: &Path, name: &str, mut take: impl FnMut(&Rows) -> Result<()>) -
     read.unwrap_or_else(|_| bail!("damaged")).with_context(|| file)
 }
 
-/// A CPU, as far as the text has come.
+/// State of a CPU at the current place in the text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     running: Option<i64>,
-    /// When that left it, in which state.
+    /// Time at which that thread left it, and its state.
     left: Option<(i64, char)>,
 }
 
-/// The text of a recording, a few lines at a time.
+/// Text of a recording, a few lines at a time.
 struct Text {
     recording: Recording,
-    /// Moments that were written.
+    /// Number of moments written.
     next: usize,
     cpus: BTreeMap<u32, Cpu>,
     /// Threads that end.
     ends: BTreeSet<i64>,
     text: String,
-    /// Bytes of it that were read.
+    /// Number of bytes of it that were read.
     read: usize,
 }
 
@@ -336,7 +337,7 @@ impl Text {
         write!(text, " [{number:03}] {seconds}.{part:09}: ")?;
         match what {
             What::Run => {
-                // Of the first thread on a CPU it is not known which one was there before.
+                // Before the first thread on a CPU, it is unknown which thread ran there.
                 let (before, state) = (cpu.running.unwrap_or(of), cpu.left.map_or('R', |(_, state)| state));
                 let (old, new) = (thread(&before), thread(&of));
                 write!(text, "sched:sched_switch: prev_comm={} prev_pid={} prev_state={state}", old.name, old.tid)?;
@@ -358,7 +359,7 @@ impl Text {
         }
     }
 
-    /// Writes the next lines; none if there are none.
+    /// Writes the next lines, if any remain.
     fn more(&mut self) -> std::fmt::Result {
         (self.read, self.text) = (0, String::new());
         if self.next == 0 {

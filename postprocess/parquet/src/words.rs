@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Columns of texts, of which each row has one of a few: names, kinds, the trace.
+//! Columns of texts with few distinct values: names, kinds, the trace.
 //!
-//! Spans have their names as numbers already. So a column of them needs nothing but the texts that occur and where: a
-//! dictionary, and a page of numbers into it. To look up the text of each row again, as the writer of columns does,
-//! takes longer than all else that is done to a row.
+//! Spans already have their names as numbers. So a column of them needs only the texts that occur and their positions:
+//! a dictionary, and a page of numbers into it. Looking up the text of each row again, as the writer of columns does,
+//! takes longer than all other work on a row.
 //!
-//! The numbers are in Parquet's hybrid of runs and packed bits: a run of a value is twice its length and the value; of
-//! other values eight at a time are packed, low bits first, after an odd number that says how many eights follow.
+//! The numbers are in Parquet's hybrid of runs and packed bits. A run of a value is twice its length and the value.
+//! Other values are packed eight at a time, low bits first, after an odd number that gives the count of eights that
+//! follow.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
@@ -19,14 +20,14 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-/// Equal values from which on they are a run.
+/// Least number of equal values that form a run.
 const RUN: usize = 16;
-/// Values that are packed at a time.
+/// Number of values that are packed at a time.
 const EIGHT: usize = 8;
-/// Eights after one number, at most: the number is then two bytes.
+/// Largest number of eights after one number, which is then two bytes.
 const EIGHTS: usize = 1 << 12;
 
-/// A column chunk: its bytes, and what the file says of it.
+/// Returns a column chunk: its bytes, and its description in the file.
 pub fn chunk(
     texts: &[ByteArray],
     rows: &[u32],
@@ -91,7 +92,7 @@ pub fn chunk(
     Ok((bytes.into(), close))
 }
 
-/// Which of the texts occur, in the order in which they do, and for each row which of these it has.
+/// Returns the texts that occur, in the order of their first occurrence, and for each row its number among these.
 fn occurring(texts: usize, rows: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let (mut places, mut dictionary) = (vec![u32::MAX; texts], Vec::new());
     let numbers = rows.iter().map(|&id| {
@@ -112,7 +113,7 @@ fn hybrid(numbers: &[u32], width: u32, to: &mut Vec<u8>) {
     while at < numbers.len() {
         let same = numbers[at..].iter().take_while(|number| **number == numbers[at]).count();
         if same < RUN {
-            // What is packed is eight, whatever comes; only the last may be fewer.
+            // Eight values are packed, whatever follows; only the last group may have fewer.
             at = (at + EIGHT).min(numbers.len());
             continue;
         }
@@ -155,7 +156,7 @@ fn varint(mut number: usize, to: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// What a reader makes of it.
+    /// Decodes the numbers as a reader does.
     fn read(mut bytes: &[u8], width: u32, count: usize) -> Vec<u32> {
         let mut numbers = Vec::new();
         while numbers.len() < count {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Makes a data set of spans, or adds a trace to one: `TABLE/host=HOST/date=YYYY-MM-DD/TRACE.parquet`.
+//! Makes a data set from spans, or adds a trace to one: `TABLE/host=HOST/date=YYYY-MM-DD/TRACE.parquet`.
 //!
-//! Invariants: a file has its name once it is complete, and that of the table of traces is the last; a trace that
-//! exists already is refused. Memory is that of one group of rows for each table, and one that is written.
+//! Invariants: a file gets its name when it is complete, and the one in the table of traces is the last; a trace that
+//! already exists is refused. Memory is that of one group of rows for each table, and of one group that is being
+//! written.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,25 +34,26 @@ use crate::rows::{Gather, Optional};
 use crate::schema::{checksum, Cell, THREAD, THREADS, TRACE, TRACES, VERSION};
 use crate::{kind, requests};
 
-/// Spans handed on at a time to be counted.
+/// Number of spans passed on at a time to be counted.
 const BATCH: usize = 1 << 14;
 
-/// What was written.
+/// Summary of what was written.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// What the trace is called in the data set.
+    /// Name of the trace in the data set.
     pub trace: String,
-    /// Rows of spans.
+    /// Number of rows of spans.
     pub rows: u64,
-    /// Requests, if there are any: what they are, and how many.
+    /// Kind and number of the requests, if there are any.
     pub requests: Option<(String, u64)>,
 }
 
-/// Writes all spans into the data set `folder`, with the requests that are asked for, or if none are, those that the
-/// trace offers best; returns what is known about the trace.
+/// Writes all spans to the data set `folder`, with the requests asked for, or if none are, those that suit the trace
+/// best. Returns the data about the trace.
 ///
 /// # Errors
-/// If the trace already exists there, if a file cannot be written, or if there are no such requests as are asked for.
+/// If the trace already exists there, if a file cannot be written, or if the trace has no requests of the kind asked
+/// for.
 pub fn write(spans: InOrder, folder: &Path, asked: Option<&Requests>) -> Result<(Meta, Written)> {
     let found = found(&spans, asked)?;
     let (last, names_of, runs) = spans.split();
@@ -63,10 +65,10 @@ pub fn write(spans: InOrder, folder: &Path, asked: Option<&Requests>) -> Result<
     Ok((last.meta, Written { trace, rows, requests }))
 }
 
-/// Requests that were written: what they are, and how many.
+/// Kind and number of the requests that were written.
 type Told = Option<(String, u64)>;
 
-/// Writes all tables of a trace; returns the number of rows of spans, and its requests.
+/// Writes all tables of a trace; returns the number of rows of spans, and the requests.
 fn write_all(
     place: &Place,
     last: &Spans,
@@ -78,7 +80,7 @@ fn write_all(
     let durations = Durations::new(place, meta.flags, names, names_of)?;
     let (mut cpus, mut number) = (Cpus::default(), 0);
     let (requests, files) = thread::scope(|scope| {
-        // Neither needs the other.
+        // Requests and rows do not depend on each other.
         let requests = found.map(|found| scope.spawn(|| requests::write(last, place, base, found)));
         let mut rows = Gather::new(place, base, names, scope)?;
         let (some, batches) = sync_channel(1);
@@ -96,7 +98,7 @@ fn write_all(
                 false => Err(io::Error::other("a table")),
             }
         });
-        // If it is refused its reader has ended, and says why.
+        // If the batch is refused, the counter has ended and returns the reason.
         let _ = some.send(batch);
         drop(some);
         counted.join().map_err(|_| anyhow!("the counter of durations panicked"))??;
@@ -139,7 +141,8 @@ fn write_all(
     Ok((number, requests))
 }
 
-/// What a trace comes from: another recorder, the original, or of ours the patch's hooks or a kernel's tracepoints.
+/// Returns the source of a trace: another recorder, the original, or in our case the patch's hooks or a kernel's
+/// tracepoints.
 fn source(meta: &Meta) -> &str {
     match () {
         () if !meta.recorder.is_empty() => &meta.recorder,
@@ -149,7 +152,7 @@ fn source(meta: &Meta) -> &str {
     }
 }
 
-/// Counts how long spans took, which come some at a time and in order.
+/// Counts the durations of spans, which come in batches and in order.
 fn count_all(mut durations: Durations, batches: Receiver<Vec<Span>>) -> Result<()> {
     batches.into_iter().flatten().try_for_each(|span| durations.span(&span))?;
     durations.finish()
@@ -171,14 +174,14 @@ fn threads(place: &Place, Spans { meta, names, .. }: &Spans, names_of: &BTreeMap
     file.finish().map(drop)
 }
 
-/// The requests of a trace, and what they are.
+/// Returns the requests of a trace, with their kind.
 fn found(spans: &InOrder, asked: Option<&Requests>) -> Result<Option<Found>> {
     let Some(asked) = asked.filter(|asked| asked.is_said()) else { return Ok(spans.requests()) };
     let whole = spans.whole().context("there are too many spans to look for requests")?;
     asked.find(&Timeline::new(whole)).map(Some).map_err(|fact| anyhow!(fact))
 }
 
-/// As [`write`]; returns what is known about the trace, and what is to be said of the tables.
+/// Like [`write`], but returns the data about the trace, and notes about the tables.
 ///
 /// # Errors
 /// As [`write`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The table of durations, against what is counted in the spans by other means.
+//! The table of durations, compared with counts from the spans by other means.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -16,10 +16,10 @@ use postprocess::span::wait::Reason;
 use postprocess::span::what::{Activity, Arc, What};
 use postprocess::span::{Span, Spans, NONE};
 
-/// Kind, name, whether shared, and ns; how often.
+/// Kind, name, sharing and ns of a duration; its count.
 type Durations = BTreeMap<(String, String, Option<i32>, i64), i64>;
 
-/// The file of a table in a folder with one trace.
+/// Returns the file of a table in a folder with one trace.
 fn file(folder: &Path, table: &str) -> PathBuf {
     let mut path = folder.join(table);
     while path.is_dir() {
@@ -28,7 +28,7 @@ fn file(folder: &Path, table: &str) -> PathBuf {
     path
 }
 
-/// What the table says of a trace.
+/// Returns the table of a trace.
 fn table(spans: Spans) -> Durations {
     let folder = tempfile::tempdir().unwrap();
     let mut ordering = Ordering::default();
@@ -45,7 +45,7 @@ fn table(spans: Spans) -> Durations {
     all
 }
 
-/// The system calls of each thread, from their first piece to the one that returns.
+/// Returns the system calls of each thread, from their first piece to the one that returns.
 fn calls(spans: &Spans) -> Durations {
     let waits: Vec<&Span> = spans.spans.iter().filter(|span| span.what() == What::Wait(Reason::Cpu)).collect();
     let mut open: HashMap<Option<Pid>, &Span> = HashMap::new();
@@ -77,7 +77,7 @@ fn every_system_call_is_counted_once_with_all_that_interrupted_it() {
     for name in SAMPLES {
         let spans = sample(name);
         let expected = calls(&spans);
-        // What is done on the way out of a call returns nothing, so its end shows in nothing but what comes next.
+        // Work on the way out of a call has no return, so only the next span shows its end.
         let is_call = |(kind, name, ..): &(String, String, _, _)| kind == "syscall" && name != "exit_work";
         let found: Durations = table(spans).into_iter().filter(|(key, _)| is_call(key)).collect();
         let differ: Vec<_> = found.iter().zip(&expected).filter(|(a, b)| a != b).take(3).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From spans to tables and back, as a shell does it; and what becomes of tables that are damaged.
+//! Spans to tables and back, as from a shell; and the handling of damaged tables.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use kutrace_tests::Random;
 use postprocess::sink::json;
 use postprocess::span::Spans;
 
-/// An empty folder of this name.
+/// Returns an empty folder of this name.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.exists() {
@@ -39,7 +39,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The lines of JSON, those of one start, duration and CPU in any order.
+/// Returns the lines of JSON, with those of the same start, duration and CPU in a fixed order.
 fn lines(json: &[u8]) -> Vec<&str> {
     let mut lines: Vec<&str> = std::str::from_utf8(json).unwrap().lines().collect();
     let is_span = |line: &str| line.starts_with('[') && !line.starts_with("[999.0");
@@ -87,11 +87,11 @@ fn a_data_set_holds_many_traces_and_none_twice() {
     assert_eq!(stderr(&none).lines().count(), 1, "{}", stderr(&none));
 }
 
-/// Runs it with this on its standard input.
+/// Runs the tool with `input` on its standard input.
 fn piped(words: &[&Path], input: &[u8]) -> Output {
     let mut command = Command::new(TO);
     let mut child = command.args(words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // What reads no more closes it.
+    // A tool that stops reading closes the pipe.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -141,14 +141,14 @@ fn what_was_not_written_to_its_end_leaves_nothing_and_can_be_written_again() {
     fs::remove_file(tables.join("threads")).unwrap();
     assert_eq!(run(TO, &[&file, &tables]).status.code(), Some(0));
     let all = files();
-    // As one leaves it that was killed: the last table has no name yet.
+    // State left by a killed writer: the last table has no name yet.
     fs::remove_file(all.iter().find(|path| path.starts_with(tables.join("traces"))).unwrap()).unwrap();
     assert_eq!(run(TO, &[&file, &tables]).status.code(), Some(0));
     assert_eq!(files(), all);
     assert_eq!(run(FROM, &[&tables]).status.code(), Some(0));
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

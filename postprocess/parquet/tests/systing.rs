@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Tables as systing writes them, by its published schema, to spans.
+//! Tables in the form that systing writes, by its published schema, to spans.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use serde_json::Value;
 
-/// The values of a column; those of a 32-bit and of a 64-bit one are the same here.
+/// Values of a column; 32-bit and 64-bit columns are the same here.
 enum Column {
     Numbers(Vec<Option<i64>>),
     Texts(Vec<Option<&'static str>>),
@@ -26,7 +26,7 @@ fn texts(values: &[&'static str]) -> Column {
     Column::Texts(values.iter().map(|text| Some(*text).filter(|text| !text.is_empty())).collect())
 }
 
-/// Writes a table of these columns, such as `required int64 ts`.
+/// Writes a table with these columns, such as `required int64 ts`.
 fn table(folder: &Path, name: &str, columns: &[(&str, Column)]) {
     let fields: Vec<String> = columns.iter().map(|(field, _)| format!("{field};")).collect();
     let schema = Arc::new(parse_message_type(&format!("message schema {{ {} }}", fields.join(" "))).unwrap());
@@ -61,8 +61,8 @@ fn table(folder: &Path, name: &str, columns: &[(&str, Column)]) {
     writer.close().unwrap();
 }
 
-/// Two CPUs for 100 us, from 1 s after the boot: on the first `a b` waits at 20 us, and `new` runs from 30 us to its end
-/// at 60 us. A disk interrupts the second one, on which something is missing from 40 to 50 us.
+/// Two CPUs for 100 us, from 1 s after the boot: on the first `a b` waits at 20 us, and `new` runs from 30 us to its
+/// end at 60 us. A disk interrupts the second one, on which something is missing from 40 to 50 us.
 fn recording(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if folder.exists() {
@@ -137,7 +137,7 @@ fn run(folder: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_systingtospan")).args(["--check".as_ref(), folder]).output().unwrap()
 }
 
-/// What runs on a CPU: from and to in microseconds, and its name.
+/// Returns the activity of a CPU: from and to in microseconds, and its name.
 fn runs(json: &str, cpu: i64) -> Vec<(i64, i64, String)> {
     let us = |value: &Value| (value.as_f64().unwrap() * 1e6).round() as i64;
     let rows = json.lines().filter_map(|line| serde_json::from_str::<Vec<Value>>(line.trim_end_matches(',')).ok());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! CTF: what makes the blocks of a raw file a trace of the Common Trace Format, 1.8, which is its metadata alone.
+//! CTF: metadata that turns the blocks of a raw file into a trace of the Common Trace Format, 1.8. Nothing else is
+//! needed.
 //!
-//! A block is a packet as it stands: its header is packet header and packet context, an entry is the event header, the
-//! argument words are the event's fields. The numbers come from the format crate: every event that it gives argument
-//! words is declared, and the fields of the block's header are listed in the order of their offsets.
+//! A block is a packet without any change: its header is packet header and packet context, an entry is the event
+//! header, the argument words are the event's fields. The numbers come from the format crate: every event with argument
+//! words there is declared, and the fields of the block's header are listed in the order of their offsets.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -20,7 +21,7 @@ use crate::event::number;
 use crate::raw::name::EventNames;
 use crate::raw::{self, Raw};
 
-/// Types the fields below are made of. Bytes of text show as text, up to the first zero.
+/// Types of the fields below. Bytes of text appear as text, up to the first zero.
 const TYPES: &str = "\
 typealias integer { size = 8; align = 8; signed = false; } := u8;
 typealias integer { size = 12; align = 1; signed = false; } := u12;
@@ -33,8 +34,8 @@ typealias integer { size = 64; align = 8; signed = false; } := u64;
 typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := text;
 ";
 
-/// A system call's word in its two forms; see the format crate's `word`. CTF cannot subtract, so
-/// `ret_plus_128` is called what it is; it is 0 in a call that returns later.
+/// A system call's word in its two forms; see the format crate's `word`. CTF cannot subtract, hence the name
+/// `ret_plus_128`; it is 0 in a call that returns later.
 const CALL: &str = "\
 struct call {
     enum : integer { size = 1; align = 1; signed = false; } { short_form = 0, long_form = 1 } form;
@@ -53,7 +54,7 @@ struct call {
 } align(32);
 ";
 
-/// A field of the block's header: where it is, its size and how CTF calls it.
+/// A field of the block's header: its offset, its size and its declaration in CTF.
 struct Field {
     at: usize,
     bytes: usize,
@@ -84,7 +85,7 @@ const PACKET_CONTEXT: &[Field] = &[
 ];
 const _: () = assert!(follow(PACKET_CONTEXT, follow(PACKET_HEADER, 0)) == HEADER_WORDS * 4);
 
-/// Where the next field begins after `fields`, which leave nothing out from `at` on.
+/// Returns the offset after `fields`, which are contiguous from `at` on.
 const fn follow(fields: &[Field], mut at: usize) -> usize {
     let mut n = 0;
     while n < fields.len() {
@@ -95,7 +96,7 @@ const fn follow(fields: &[Field], mut at: usize) -> usize {
     at
 }
 
-/// The metadata of a trace.
+/// Returns the metadata of a trace.
 pub fn metadata(raw: &Raw) -> String {
     let (hz, seconds, counts) = clock(raw);
     let start = format!("freq = {hz}; offset_s = {seconds}; offset = {counts}; ");
@@ -121,13 +122,13 @@ stream {{
     let (mut known, _) = EventNames::new(raw.names(), &mut names);
     for number in (0..1 << EVENT_BITS).filter(|&number| argument_words(number).is_some()) {
         let (name, fields) = (name(number, &mut known, &mut names), arguments(number));
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "event {{ id = {number}; name = \"{name}\"; stream_id = 0; fields := {fields}; }};");
     }
     text
 }
 
-/// The rate of the counter, and when it was zero: seconds and counts after 1970.
+/// Returns the rate of the counter, and the time of its zero: seconds and counts after 1970.
 fn clock(raw: &Raw) -> (u64, i64, u64) {
     let hz = raw.clock.counter_hz();
     let started = i128::from(raw.header.start.realtime_ns) * i128::from(hz) / 1_000_000_000;
@@ -150,7 +151,7 @@ fn environment(raw: &Raw) -> String {
     text
 }
 
-/// What an event is called: as in the event text, where it has a name of its own there.
+/// Returns the name of an event: as in the event text, if it has a name of its own there.
 fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
     let default = of_entry(number).map_or("", |row| row.name).to_string();
     let id = match number {
@@ -171,7 +172,7 @@ fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
     names.text(id).to_string()
 }
 
-/// The fields of an event's argument words.
+/// Returns the fields of an event's argument words.
 fn arguments(number: u16) -> String {
     let text = |Argument { name, form }: &Argument| match form {
         Form::Unsigned(bits) => format!("u{bits} {name}; "),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Dump: the words of a raw file as they are, for eyes that know the format.
+//! Dump: the words of a raw file, unprocessed, for readers who know the format.
 //!
 //! ```text
 //! block 0 at 10a8  cpu 1  2026-11-20_15:14:00.000001  sequence 0  lost 0  pid 66 bash
 //! 00001128  2f3a1.200 _00000042  2f3b0.fff 2f3c2.86e _80010000
 //! ```
-//! A line is 32 bytes, with its place in the file. An entry is `time.event`; a word after `_` belongs to the entry
-//! before it, one after `?` makes no sense. Of the original's files an entry is `time.` and the rest of its word.
+//! A line is 32 bytes, with its offset in the file. An entry is `time.event`; a word after `_` belongs to the entry
+//! before it, one after `?` is invalid. In the original's files an entry is `time.` and the rest of its word.
 
 use std::io::{self, Write};
 
@@ -21,13 +21,13 @@ use crate::raw::file;
 use crate::raw::original::block as entry;
 use crate::source;
 
-/// Bytes shown in a line.
+/// Number of bytes in a line.
 const LINE: usize = 32;
 
 /// Writes the words of a raw trace of any format, damaged or not.
 ///
 /// # Errors
-/// If `bytes` are no raw trace; inside, whatever `out` returns.
+/// If `bytes` are not a raw trace; inside, whatever error `out` returns.
 pub fn write(bytes: &[u8], out: &mut impl Write) -> Result<io::Result<()>, NotATrace> {
     match source::is_original(bytes) {
         true => Ok(original(bytes, out)),
@@ -35,7 +35,7 @@ pub fn write(bytes: &[u8], out: &mut impl Write) -> Result<io::Result<()>, NotAT
     }
 }
 
-/// Writes what is in a raw file of format 5, damaged or not.
+/// Writes the contents of a raw file of format 5, damaged or not.
 fn format_5(layout: &file::Layout, out: &mut impl Write) -> io::Result<()> {
     let header = &layout.header;
     let clock = Clock::new(header).0;
@@ -66,7 +66,7 @@ fn format_5(layout: &file::Layout, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Entries of four bytes, each with the words that its event number says.
+/// Writes entries of four bytes, each with as many words as its event number has.
 fn entries(offset: usize, words: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut behind = Some(0);
     for (n, bytes) in words.chunks_exact(4).enumerate() {
@@ -87,7 +87,7 @@ fn entries(offset: usize, words: &[u8], out: &mut impl Write) -> io::Result<()> 
     writeln!(out)
 }
 
-/// Starts a line where one is full.
+/// Starts a new line if the last one is full.
 fn begin(offset: usize, at: usize, out: &mut impl Write) -> io::Result<()> {
     if !at.is_multiple_of(LINE) {
         return Ok(());
@@ -98,7 +98,7 @@ fn begin(offset: usize, at: usize, out: &mut impl Write) -> io::Result<()> {
     write!(out, "{:08x} ", offset + at)
 }
 
-/// Words of eight bytes in a block of the original; after a block with counters, these.
+/// Writes words of eight bytes of the original's blocks, and the counters that follow a block with counters.
 fn original(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     const COUNTERS: usize = block::BYTES / 8;
     let mut at = 0;
@@ -116,7 +116,7 @@ fn original(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Entries of eight bytes and, after names and samples, their words. A line of zeros is not shown.
+/// Writes entries of eight bytes and, after names and samples, their words. Lines of zeros are skipped.
 fn original_entries(offset: usize, words: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut behind = 0;
     for (n, line) in words.chunks(LINE).enumerate().filter(|(_, line)| line.iter().any(|&b| b != 0)) {
@@ -135,7 +135,7 @@ fn original_entries(offset: usize, words: &[u8], out: &mut impl Write) -> io::Re
     Ok(())
 }
 
-/// A time of day, UTC, `units` of 10 ns after `base` in Unix seconds.
+/// Formats a time of day, UTC, `units` of 10 ns after `base` in Unix seconds.
 fn time(base: i64, units: i64) -> String {
     let (seconds, part) = (units.div_euclid(100_000_000), units.rem_euclid(100_000_000) / 100);
     format!("{}.{part:06}", date::utc(base.saturating_add(seconds)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Verdict: whether a raw trace is whole, and whether what it says can be true.
+//! Verdict: checks that a raw trace is complete, and that its contents can be true.
 
 mod idle;
 
@@ -20,17 +20,17 @@ use crate::span::{stall, steal};
 use crate::span::{Span, Tally};
 use idle::Comparison;
 
-/// Spans that are checked at a time.
+/// Number of spans checked at a time.
 const WRITTEN_MAX: usize = 1 << 14;
 
-/// What is to be thought of a raw trace, from best to worst.
+/// Verdict on a raw trace, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Whole and sound.
+    /// Complete and sound.
     Pass,
-    /// Events were lost while recording, or others say that they are missing; what is there is sound.
+    /// Events were lost while recording, or other events show that some are missing; the contents are sound.
     Incomplete,
-    /// Damaged, or what it says cannot be true.
+    /// Damaged, or its contents cannot be true.
     Fail,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for Verdict {
 pub struct Finding {
     /// [`Verdict::Pass`] for a fact that is not a fault.
     pub verdict: Verdict,
-    /// The fact, a sentence.
+    /// The fact, as a sentence.
     pub text: String,
 }
 
@@ -64,11 +64,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Decodes a raw trace, builds its spans, and says what is wrong with either. Events and spans are looked at as they
+/// Decodes a raw trace, builds its spans, and reports what is wrong with either. Events and spans are checked as they
 /// come, and not kept.
 ///
 /// # Errors
-/// If `bytes` are no raw trace.
+/// If `bytes` are not a raw trace.
 pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     let (trace, mut names) = (source::trace(bytes)?, Names::default());
     let mut decoder = trace.decoder(&mut names);
@@ -130,7 +130,7 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     Ok(found)
 }
 
-/// The verdict that all findings together leave possible.
+/// Returns the best verdict that all findings together leave possible.
 pub fn verdict(found: &[Finding]) -> Verdict {
     found.iter().map(|f| f.verdict).max().unwrap_or(Verdict::Pass)
 }
@@ -139,7 +139,7 @@ fn info(text: String) -> Finding {
     Finding { verdict: Verdict::Pass, text }
 }
 
-/// How many of which events a trace holds.
+/// Numbers of events in a trace, by kind.
 #[derive(Debug, Default)]
 struct Contents {
     names: usize,
@@ -173,7 +173,7 @@ impl Contents {
 }
 
 impl Contents {
-    /// How many of each, but for those of which there are none as the source cannot tell of them.
+    /// Describes the numbers, except for kinds without events that the source cannot see.
     fn text(&self, unseen: Unseen) -> String {
         let Contents { calls, traps, irqs, switches, points, .. } = *self;
         let counts = [
@@ -201,7 +201,7 @@ fn extent(contents: &Contents, meta: &Meta) -> String {
     format!("format {format}, {cpus}, {seconds:.6} s, {events}, {names}")
 }
 
-/// How the CPUs' time divides, as far as the source can tell.
+/// Describes the division of the CPUs' time, as far as the source can see it.
 fn shares(tally: &Tally, unseen: Unseen) -> String {
     let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).0.max(1) as f64;
     let parts = [

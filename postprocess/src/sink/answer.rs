@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The answer of `why` and of `diff` for people. A line that tells a cause begins with its rank and is never wrapped.
+//! The result of `why` and of `diff` for people. A line with a cause begins with its rank and is never wrapped.
 
 use std::collections::BTreeSet;
 use std::fmt::{Result, Write};
@@ -14,18 +14,18 @@ use crate::why::example::Example;
 use crate::why::rules::BEYOND;
 use crate::why::{Durations, Why};
 
-/// The widest bar of the histogram.
+/// Width of the widest bar of the histogram.
 const BAR: usize = 50;
-/// Events that are shown.
+/// Number of events shown.
 const EVENTS: usize = 5;
-/// Columns before a cause.
+/// Number of columns before a cause.
 const BEFORE: usize = 49;
 
 impl Why {
-    /// The answer.
+    /// Returns the result as text.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        // A string takes everything.
+        // A string accepts everything.
         let _ = self.write(&mut out);
         out
     }
@@ -63,7 +63,7 @@ impl Why {
         match &self.compared {
             Some(compared) => {
                 self.against(out, compared)?;
-                // A few are looked at as a whole, too.
+                // A few requests are also examined as a whole.
                 if are_few(self.count) && !compared.causes.is_empty() {
                     writeln!(out)?;
                     self.all(out)?;
@@ -127,7 +127,7 @@ impl Why {
             writeln!(out, "\nWith that time the {takes} {more} more than normal ones:\n")?;
             self.excess(out, "", cause, *slow, normal)?;
         }
-        // Where each is one request, the causes have shown them.
+        // If each event is one request, the causes have shown them.
         let are_shown = compared.event_count < 2 || compared.event_count == slow;
         let events = if are_shown { &[][..] } else { &compared.events[..compared.events.len().min(EVENTS)] };
         if !are_shown {
@@ -139,7 +139,7 @@ impl Why {
         addresses(out, examples.chain(events.iter().map(|its| (its.start, &*its.address))))
     }
 
-    /// A line, or some, of a cause.
+    /// Writes a line, or several, about a cause.
     fn excess(&self, out: &mut String, rank: &str, cause: &Excess, slow: usize, normal: usize) -> Result {
         let Excess { time: more, share, in_slow, in_normal, detail, examples, cause, .. } = cause;
         let (in_slow, in_normal) = (format!("{in_slow}/{slow}"), format!("{in_normal}/{normal}"));
@@ -151,7 +151,7 @@ impl Why {
         shown(out, examples)
     }
 
-    /// Where the time of all requests went.
+    /// Writes the causes of all requests' time.
     fn all(&self, out: &mut String) -> Result {
         writeln!(out, "{:>14}{:>9}{:>12}  CAUSE, of all requests", "time each", "share", "in")?;
         for cause in &self.causes {
@@ -167,10 +167,10 @@ impl Why {
 }
 
 impl Diff {
-    /// The answer.
+    /// Returns the result as text.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        // A string takes everything.
+        // A string accepts everything.
         let _ = self.write(&mut out);
         out
     }
@@ -236,7 +236,7 @@ impl Diff {
     }
 }
 
-/// The slow ones, and what they do: a verb, if there is one.
+/// Names the slow requests, with a verb if one is given.
 fn slowest(requests: usize, verb: &str) -> String {
     match (requests, verb) {
         (1, "") => "slowest one".to_owned(),
@@ -245,22 +245,22 @@ fn slowest(requests: usize, verb: &str) -> String {
     }
 }
 
-/// The line above causes of which slow requests have more.
+/// Writes the heading of causes that are larger in slow requests.
 fn heading(out: &mut String) -> Result {
     writeln!(out, "{:>14}{:>9}{:>12}{:>12}  CAUSE", "more time", "share", "in slow", "in normal")
 }
 
-/// Requests to look at.
+/// Writes the requests to look at.
 fn shown(out: &mut String, examples: &[Example]) -> Result {
     examples.iter().try_for_each(|its| request(out, its.start, its.dur, &its.thread))
 }
 
-/// A request to look at: when it began, how long it took, and its thread.
+/// Writes a request to look at: its start, its duration and its thread.
 fn request(out: &mut String, start: Time, dur: Time, thread: &str) -> Result {
     writeln!(out, "{:>14} {:>10}  {thread}", format!("{} s", seconds(start)), time(dur))
 }
 
-/// The longest requests, of as many of all `events`.
+/// Writes the longest requests, one for each of the first of all `events`.
 fn longest_of(out: &mut String, longest: &[Event], events: usize) -> Result {
     writeln!(out, "\nThe longest request of each of {events} events:\n")?;
     for event in longest {
@@ -273,7 +273,7 @@ fn longest_of(out: &mut String, longest: &[Event], events: usize) -> Result {
     }
 }
 
-/// Where the page shows the requests that begin at these moments, each once.
+/// Writes the addresses in the page of the requests that begin at these times, each once.
 fn addresses<'a>(out: &mut String, those: impl Iterator<Item = (Time, &'a str)>) -> Result {
     let those: BTreeSet<(Time, &str)> = those.collect();
     if !those.is_empty() {
@@ -282,17 +282,17 @@ fn addresses<'a>(out: &mut String, those: impl Iterator<Item = (Time, &'a str)>)
     those.iter().try_for_each(|(start, address)| writeln!(out, "{:>14}  {address}", format!("{} s", seconds(*start))))
 }
 
-/// How many requests an event has, and what the longest of them spent most of its time with.
+/// Describes the number of requests of an event, and the longest part of the longest of them.
 fn of_event(event: &Event) -> String {
     format!("{}: {} {}", count(event.requests as u64, "request", "requests"), time(event.time), event.cause)
 }
 
-/// A share in whole percents, of which 0 has no sign.
+/// Formats a share in whole percent, with 0 unsigned.
 fn whole(share: f64) -> String {
     format!("{:.0} %", (share * 100.0).round() + 0.0)
 }
 
-/// A percentile by its name.
+/// Returns the name of a percentile.
 fn named(percentile: f64) -> String {
     match percentile {
         0.5 => "median".to_string(),
@@ -300,7 +300,7 @@ fn named(percentile: f64) -> String {
     }
 }
 
-/// A change, in percent.
+/// Formats a change in percent.
 fn signed(change: f64) -> String {
     format!("{:+.1} %", change * 100.0)
 }

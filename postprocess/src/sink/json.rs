@@ -2,11 +2,12 @@
 //! The original's JSON, version 3: one span a line, so that `grep` and `sort` work on it.
 //!
 //! A span is `[start s, duration s, cpu, pid, rpc, event, arg, ret, ipc, "name"]`, times with eight decimals; `arg` and
-//! `ret` are `null` where there is no value. `cgroups`, `counts`, `errno` and `processes` continue in `errno002` and so
+//! `ret` are `null` if they have no value. `cgroups`, `counts`, `errno` and `processes` continue in `errno002` and so
 //! on, and a path of `cgroups` in the next: tools of the original read lines of 255 bytes. Its `makeself` wants lines
-//! ordered by their bytes, keys too. The list ends with an entry at 999.0 seconds, as the original's viewer expects; its
-//! `arg`, which the original has as 0, is the number of spans before it. After it stand the callouts and views of the original's viewer, if there are any: `"extra"`, spans
-//! as well, and `"savedview"`. Lines are ordered by time; [`crate::source::json`] reads them in any order.
+//! ordered by their bytes, including keys. The list ends with an entry at 999.0 seconds, as the original's viewer
+//! expects; the `arg` of this entry, 0 in the original, is the number of spans before it. Callouts and views of the
+//! original's viewer follow, if there are any: `"extra"`, which are spans too, and `"savedview"`. Lines are ordered by
+//! time; [`crate::source::json`] reads them in any order.
 
 use std::io::{self, Write};
 
@@ -18,7 +19,7 @@ use crate::span::what::{Arc, What};
 use crate::span::{Meta, Span, Spans, NONE};
 use crate::time::Time;
 
-/// Bytes gathered before they are handed on.
+/// Number of bytes gathered before they are written.
 const CHUNK: usize = 64 * 1024;
 
 /// Writes `spans` as JSON.
@@ -36,19 +37,19 @@ pub fn write(spans: &Spans, out: &mut impl Write) -> io::Result<()> {
 pub struct Writer<'a, W> {
     out: W,
     meta: &'a Meta,
-    /// As JSON has them.
+    /// Names in JSON form.
     names: Vec<String>,
     lines: Vec<u8>,
-    /// The numbers of a line: kept, as a new one is zeroed.
+    /// Numbers of a line; reused, because a new one would be zeroed.
     line: Line,
-    /// Spans written.
+    /// Number of spans written.
     count: u64,
-    /// They come after all else.
+    /// Callouts, which are written last.
     callouts: Vec<Span>,
 }
 
 impl<'a, W: Write> Writer<'a, W> {
-    /// A writer to `out`, which need not be buffered.
+    /// Makes a writer to `out`, which need not be buffered.
     ///
     /// # Errors
     /// Whatever error `out` returns, here and below.
@@ -59,7 +60,7 @@ impl<'a, W: Write> Writer<'a, W> {
         Ok(Writer { out, meta, names, lines, line, count: 0, callouts: Vec::new() })
     }
 
-    /// Writes a span; spans come in order.
+    /// Writes a span; spans must come in order.
     ///
     /// # Errors
     /// As [`Writer::new`].
@@ -102,7 +103,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.out.write_all(&self.lines)
     }
 
-    /// Puts one line of the list, formatted by hand: there are millions.
+    /// Appends one line of the list, formatted by hand because there are millions.
     #[inline]
     fn put(&mut self, s: &Span, end: &[u8]) {
         let line = &mut self.line;
@@ -204,20 +205,20 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\"events\" : [")
 }
 
-/// Bytes of a line that the tools of the original read, at most: they take the rest for another line.
+/// Longest line in bytes that the tools of the original read; they take the rest for another line.
 pub(crate) const LINE: usize = 255;
 
-/// Sentences as one list if that is short enough for a line, else each in one of its own.
+/// Returns sentences as one list if that is short enough for a line, else each in a list of its own.
 fn chunks(sentences: &[String]) -> std::slice::Chunks<'_, String> {
     let length = sentences.iter().map(|sentence| sentence.len() + 3).sum::<usize>();
     sentences.chunks(if length < LINE - 32 { usize::MAX } else { 1 })
 }
 
-/// A path as entries of one key, each short enough for a line.
+/// Returns a path as entries with the same key, each short enough for a line.
 fn pieces(pid: u32, path: &str) -> impl Iterator<Item = (String, Value)> + '_ {
     let mut rest = path;
     std::iter::from_fn(move || {
-        // A letter takes six bytes at most.
+        // A character takes at most six bytes.
         let end = rest.char_indices().map(|(at, _)| at).nth((LINE - 64) / 6).unwrap_or(rest.len());
         let (piece, after) = rest.split_at(end);
         rest = after;
@@ -225,7 +226,7 @@ fn pieces(pid: u32, path: &str) -> impl Iterator<Item = (String, Value)> + '_ {
     })
 }
 
-/// The entries of a map as several, each short enough for a line, with their numbers.
+/// Splits the entries of a map into several maps, each short enough for a line, with their numbers.
 fn parts(entries: impl Iterator<Item = (String, Value)>) -> impl Iterator<Item = (usize, Value)> {
     let mut parts: Vec<serde_json::Map<String, Value>> = Vec::new();
     let mut room = 0usize;
@@ -243,7 +244,7 @@ fn parts(entries: impl Iterator<Item = (String, Value)>) -> impl Iterator<Item =
     parts.into_iter().map(Value::Object).enumerate()
 }
 
-/// The key of such a part: that of the first is the name alone.
+/// Returns the key of one of these parts: the first has the name alone.
 fn numbered(name: &str, n: usize) -> String {
     if n == 0 {
         name.to_string()
@@ -252,12 +253,12 @@ fn numbered(name: &str, n: usize) -> String {
     }
 }
 
-/// A value as JSON. The original puts it between apostrophes in a script, so there must be none in it.
+/// Returns a value as JSON. The original puts it between apostrophes in a script, so it must not contain any.
 fn quoted(value: &Value) -> String {
     value.to_string().replace('\'', "\\u0027")
 }
 
-/// A time in seconds with eight decimals, its whole part right-aligned to `width`, which is 3 at most.
+/// Appends a time in seconds with eight decimals, its whole part right-aligned to `width`, which is 3 at most.
 #[inline]
 fn put_seconds(line: &mut Line, time: Time, width: u32) {
     let (units, second) = (time.0, Time::SECOND.0 as u64);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Requests as OpenTelemetry's traces: OTLP in JSON, a line for each request, as its collector's file receiver reads it.
+//! Requests as OpenTelemetry's traces: OTLP in JSON, one line for each request, in the format of its collector's file
+//! receiver.
 //!
-//! A request is a span; below it are the system calls of its thread, and below these or it the waits, each with its
-//! reason. A program that puts the mark `trace:ID` into its request, or `trace:ID-PARENT`, both in hexadecimal as in
-//! the header `traceparent`, gives it the place that it has in a trace of the program's own.
+//! A request is a span. The system calls of its thread are below it, and the waits, each with its reason, below these
+//! or the request itself. A program can put the mark `trace:ID` or `trace:ID-PARENT` into its request, both in
+//! hexadecimal as in the header `traceparent`; this gives the request its place in a trace of the program's own.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,23 +19,23 @@ use crate::time::Time;
 use crate::why::request::{calls, Request};
 use crate::why::timeline::{end, Timeline};
 
-/// What such a mark begins with.
+/// Start of these marks.
 const TRACE: &str = "trace:";
-/// The kind of all spans: internal.
+/// Kind of all spans: internal.
 const INTERNAL: u8 = 1;
 
-/// What was written.
+/// Amount written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Requests.
     pub requests: usize,
-    /// Spans, those of requests too.
+    /// Spans, including those of requests.
     pub spans: usize,
-    /// Requests whose trace a mark told.
+    /// Requests with a mark that names their trace.
     pub told: usize,
 }
 
-/// The trace that a request belongs to, and the span in that above it.
+/// Trace of a request, and its parent span in that trace.
 type Place = (String, Option<String>);
 
 /// A piece of a thread's time that becomes a span.
@@ -46,7 +47,7 @@ struct Piece<'a> {
     waits: bool,
 }
 
-/// Writes requests that were asked for as `asked`.
+/// Writes requests that were requested as `asked`.
 ///
 /// # Errors
 /// Whatever error `out` returns.
@@ -113,7 +114,7 @@ pub fn write(timeline: &Timeline, asked: &str, requests: &[Request], out: &mut i
     Ok(written)
 }
 
-/// The calls and waits of each thread, by start; of those that start together, the call first.
+/// Returns the calls and waits of each thread, by start; if two start together, the call comes first.
 fn pieces<'a>(timeline: &Timeline<'a>) -> BTreeMap<Pid, Vec<Piece<'a>>> {
     let spans = timeline.spans;
     let (called, _) = calls(timeline, |whole| whole.work.is_call());
@@ -130,7 +131,7 @@ fn pieces<'a>(timeline: &Timeline<'a>) -> BTreeMap<Pid, Vec<Piece<'a>>> {
     all
 }
 
-/// Where programs said that what they do belongs to a trace, by thread and time.
+/// Returns where programs named the trace that their work belongs to, by thread and time.
 fn told(timeline: &Timeline) -> BTreeMap<Pid, Vec<(Time, Place)>> {
     let mut all: BTreeMap<Pid, Vec<(Time, Place)>> = BTreeMap::new();
     for (span, place) in timeline.points().filter_map(|s: Span| Some((s, place(timeline.text(&s))?))) {
@@ -139,7 +140,8 @@ fn told(timeline: &Timeline) -> BTreeMap<Pid, Vec<(Time, Place)>> {
     all
 }
 
-/// The place that a mark names: `trace:ID-PARENT`, or as `kutrace::trace_id` does, by its fields `trace_id` and `span_id`.
+/// Returns the place that a mark names: `trace:ID-PARENT`, or the fields `trace_id` and `span_id` of
+/// `kutrace::trace_id`.
 fn place(text: &str) -> Option<Place> {
     let (trace, parent) = match text.strip_prefix(TRACE).map(|ids| (ids, ids.split_once('-'))) {
         Some((_, Some((trace, parent)))) => (trace, Some(parent)),
@@ -153,18 +155,18 @@ fn place(text: &str) -> Option<Place> {
     fits.then(|| (trace.to_ascii_lowercase(), parent.map(str::to_ascii_lowercase)))
 }
 
-/// The value of a field of a mark such as `reply(status=200,path=/index)`.
+/// Returns the value of a field of a mark such as `reply(status=200,path=/index)`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let fields = text.strip_suffix(')')?.split_once('(')?.1.split(',');
     fields.filter_map(|field| field.split_once('=')).find(|(its, _)| *its == name).map(|(_, value)| value)
 }
 
-/// The id of a trace that has nothing but this request.
+/// Returns the id of a trace that contains only this request.
 fn own_trace(randomid: u32, request: &Request) -> String {
     format!("{randomid:08x}{:08x}{:016x}", request.pid.number(), request.start.0)
 }
 
-/// Those of a list in order of time that start within a request.
+/// Returns the items, from a list ordered by time, that start within a request.
 fn within<'a, T>(all: &'a [T], start: impl Fn(&T) -> Time, request: &Request) -> &'a [T] {
     let first = all.partition_point(|one| start(one) < request.start);
     let last = all.partition_point(|one| start(one) < request.end);

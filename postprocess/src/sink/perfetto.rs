@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A trace for Perfetto, as its protobuf schema has it.
+//! A trace for Perfetto, in its protobuf schema.
 //!
-//! | of ours | there |
+//! | ours | Perfetto's |
 //! |---|---|
-//! | threads that get and lose CPUs | `sched_switch` of ftrace, with the state that the wait says |
+//! | threads that get and lose CPUs | `sched_switch` of ftrace, with the state that the wait implies |
 //! | wakeups | `sched_waking`, and a flow between two instants |
 //! | calls, faults, interrupts, softirqs, the scheduler, what stood still | slices inside of slices, on the thread, or on the track of an idle CPU |
 //! | waits, locks, messages of RPCs, requests | slices on tracks below the thread |
@@ -12,10 +12,10 @@
 //! | values of programs | a counter of the process, by name |
 //! | marks, samples, packets, other points | instants |
 //!
-//! Times are nanoseconds since 1970, UTC, and are said to be those of the boot clock too.
+//! Times are nanoseconds since 1970, UTC, and are declared to be those of the boot clock too.
 //!
-//! Invariant: what is written is gone; memory is that of
-//! [`Tracks`], the names' numbers, and a bundle of each CPU.
+//! Invariant: nothing is kept after it was written; memory is that of [`Tracks`], the names' numbers, and a bundle of
+//! each CPU.
 
 #[allow(missing_docs)]
 pub mod message;
@@ -33,27 +33,27 @@ use crate::span::{Meta, Span, NONE};
 use crate::time::Time;
 use message::*;
 
-/// All packets are of one sequence.
+/// Sequence of all packets.
 const SEQUENCE: u32 = 1;
-/// Events of a CPU that make a bundle.
+/// Number of events of a CPU in a bundle.
 const BUNDLE: usize = 256;
-/// Bytes gathered before they are handed on.
+/// Number of bytes gathered before they are written.
 const CHUNK: usize = 64 * 1024;
-/// The numbers of Perfetto's clocks.
+/// Numbers of Perfetto's clocks.
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
-/// The numbers of the names of values.
+/// Numbers of the names of values.
 const ARG: u64 = 1;
 const RET: u64 = 2;
 const ERROR: u64 = 3;
-/// The track of what is to be said about the trace.
+/// Track of notes about the trace.
 const ABOUT: u64 = 1 << 60;
-/// The first of the tracks of what programs count.
+/// First of the tracks of program counters.
 const COUNTERS: u64 = 2 << 60;
-/// The priority of threads, which a trace does not tell: the usual one.
+/// Priority of threads, which a trace does not record: the default.
 const PRIO: i32 = 120;
 
-/// Spans that are drawn as they come.
+/// Draws spans as they come.
 #[derive(Debug)]
 pub struct Drawing<'a, W> {
     tracks: Tracks,
@@ -61,7 +61,7 @@ pub struct Drawing<'a, W> {
 }
 
 impl<'a, W: Write> Drawing<'a, W> {
-    /// Nothing yet, on `out`, which need not be buffered; `threads` are the threads with their names.
+    /// Starts a drawing on `out`, which need not be buffered; `threads` are the threads with their names.
     ///
     /// # Errors
     /// Whatever error `out` returns, here and below.
@@ -74,7 +74,7 @@ impl<'a, W: Write> Drawing<'a, W> {
         Ok(Drawing { tracks: Tracks::new(meta.flags), to: Writer::new(meta, names, threads, out)? })
     }
 
-    /// Draws a span; spans come in order.
+    /// Draws a span; spans must come in order.
     ///
     /// # Errors
     /// As [`Drawing::new`].
@@ -83,7 +83,7 @@ impl<'a, W: Write> Drawing<'a, W> {
         self.tracks.span(span, &mut |item| to.item(item))
     }
 
-    /// Draws a request; these come by start.
+    /// Draws a request; requests come by start.
     ///
     /// # Errors
     /// As [`Drawing::new`].
@@ -92,7 +92,7 @@ impl<'a, W: Write> Drawing<'a, W> {
         self.tracks.request(request, name, &mut |item| to.item(item))
     }
 
-    /// Draws the end of what is open; returns what was drawn on, and what was left out.
+    /// Draws the ends of what is open; returns the output, and the numbers of things that were not drawn.
     ///
     /// # Errors
     /// As [`Drawing::new`].
@@ -111,14 +111,14 @@ struct Writer<'a, W> {
     meta: &'a Meta,
     names: &'a [String],
     threads: &'a BTreeMap<Pid, NameId>,
-    /// Nanoseconds of the moment from which times count.
+    /// Origin of times, in nanoseconds since 1970.
     base: i128,
     cleared: bool,
     interned: Vec<bool>,
     described: BTreeSet<u64>,
     bundles: BTreeMap<u32, Vec<FtraceEvent>>,
     flows: u64,
-    /// Tracks of what programs count, by process and name.
+    /// Tracks of program counters, by process and name.
     counters: BTreeMap<(Pid, NameId), u64>,
 }
 
@@ -148,7 +148,7 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 }
 
-/// A packet with nothing in it.
+/// Makes an empty packet.
 fn packet() -> TracePacket {
     TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), ..TracePacket::default() }
 }
@@ -214,7 +214,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(self.out)
     }
 
-    /// Clock, machine, and what is to be said about the trace.
+    /// Writes clock, machine, and notes about the trace.
     fn head(&mut self) -> io::Result<()> {
         let clock = |clock_id| Clock { clock_id: Some(clock_id), timestamp: Some(self.at(Time::ZERO)) };
         let clocks = vec![clock(REALTIME), clock(BOOTTIME)];
@@ -264,7 +264,7 @@ impl<W: Write> Writer<'_, W> {
         }
     }
 
-    /// The number of the track of what a thread's program counts by a name, which stands below the process.
+    /// Returns the track of a counter of a thread's program, below the process.
     fn counter(&mut self, pid: Pid, name: NameId) -> io::Result<u64> {
         let process = self.meta.process_of(pid);
         let next = COUNTERS | self.counters.len() as u64;
@@ -279,7 +279,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(uuid)
     }
 
-    /// A slice or instant of a name of the trace.
+    /// Writes a slice or instant with a name of the trace.
     fn named(
         &mut self,
         kind: i32,
@@ -330,12 +330,12 @@ impl<W: Write> Writer<'_, W> {
         self.put(TracePacket { ftrace_events, ..packet() })
     }
 
-    /// The number of a track, which is described before it is first spoken of.
+    /// Returns the number of a track and describes the track before its first use.
     fn track(&mut self, track: Track) -> io::Result<u64> {
         let uuid = match track {
             Track::Thread(pid) => 1 << 32 | u64::from(pid.number()),
             Track::Cpu(cpu) => 2 << 32 | u64::from(cpu.number()),
-            // A lane beyond these many shares a track with another.
+            // Lanes beyond this many share a track with another.
             Track::Beside(beside, pid, lane) => {
                 let pid = pid.map_or(0, |pid| u64::from(pid.number()) + 1);
                 (1 + beside as u64) << 56 | u64::from(lane & 0xf_ffff) << 34 | pid
@@ -374,7 +374,7 @@ impl<W: Write> Writer<'_, W> {
         self.put(TracePacket { track_descriptor, ..packet() })
     }
 
-    /// The name of a thread, without its number.
+    /// Returns the name of a thread, without its number.
     fn program(&self, pid: Pid) -> &str {
         match self.threads.get(&pid) {
             None if pid == Pid::IDLE => "swapper",
@@ -387,7 +387,7 @@ impl<W: Write> Writer<'_, W> {
         self.names.get(name.index()).map_or("", String::as_str)
     }
 
-    /// Nanoseconds since 1970; what would be before that is there.
+    /// Returns nanoseconds since 1970; earlier times become 0.
     fn at(&self, time: Time) -> u64 {
         let ns = self.base + i128::from(time.0) * 10;
         u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
@@ -416,13 +416,13 @@ fn name(iid: u64, text: &str) -> Interned {
     Interned { iid: Some(iid), name: Some(text.to_string()) }
 }
 
-/// A value, where there is one.
+/// Returns a value, if there is one.
 fn value(name: u64, value: i64) -> Option<DebugAnnotation> {
     let int_value = Some(value).filter(|value| *value != NONE)?;
     Some(DebugAnnotation { name_iid: Some(name), int_value: Some(int_value), string_value: None })
 }
 
-/// What a track beside a thread's own is called.
+/// Returns the name of a track next to a thread's own.
 fn beside_name(beside: Beside) -> &'static str {
     match beside {
         Beside::Waits => "waits",
@@ -433,12 +433,12 @@ fn beside_name(beside: Beside) -> &'static str {
     }
 }
 
-/// The name of a thread without the number that it ends with.
+/// Returns the name of a thread without the number at its end.
 pub fn program(name: &str, pid: Pid) -> &str {
     name.rsplit_once('.').filter(|(_, number)| *number == pid.to_string()).map_or(name, |(program, _)| program)
 }
 
-/// The kernel's bits for the state of a thread that loses its CPU, as far as the wait says.
+/// Returns the kernel's bits for the state of a thread that loses its CPU, as far as the wait determines it.
 fn state_bits(state: State) -> i64 {
     match state {
         State::Runnable => 0,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Profiles: where the time of each row went, as bars that start at 0 and hold one span for each thing done.
+//! Profiles: where the time of each row went, as bars that start at 0 and hold one span for each activity.
 //!
 //! A row is a CPU, a thread, or an RPC. Its bar holds execution and waits: what ran, most time first, then waits, then
 //! idle. Program counter samples and held locks lie over that time, so they have bars of their own on the same row.
 //!
-//! In a profile [`Span::arg`] is how often something began there, except of idle; the pieces of an interrupted call are
-//! one. A row's other numbers are -1.
+//! In a profile [`Span::arg`] is the number of times that an activity began, except for idle; the pieces of an
+//! interrupted call count once. Other numbers of a row are -1.
 
 mod row;
 
@@ -23,17 +23,17 @@ use crate::span::{Span, Spans};
 use crate::time::Time;
 use row::{Bar, Row};
 
-/// Which rows a profile has.
+/// Rows of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// Those of the trace.
+    /// The rows of the trace.
     Each,
-    /// Averages of rows with the same name up to the last dot, `name_AVG (rows)`; and of those among them whose time
-    /// from first to last is about the same, `name_64us (rows)`. An average is of this many rows or more.
+    /// Averages of rows with the same name up to the last dot, `name_AVG (rows)`, and of those among them whose time
+    /// from first to last is about the same, `name_64us (rows)`. An average is over this many rows or more.
     Groups(usize),
 }
 
-/// The thread number of the first row of groups.
+/// Thread number of the first row of groups.
 const FIRST_GROUP: u32 = 1 << 17;
 
 /// A row of the trace.
@@ -44,24 +44,23 @@ enum Key {
     Rpc(i32),
 }
 
-/// Replaces `spans` by their profile. Durations of an average are rounded down.
+/// Replaces `spans` by their profile. Averaged durations are rounded down.
 pub fn profile(spans: &mut Spans, rows: Rows) {
     *spans = Adder::new(rows).finish(std::mem::take(spans));
 }
 
-/// Adds up spans as they come; none is kept.
+/// Adds up spans as they come, without keeping any.
 #[derive(Debug)]
 pub struct Adder {
     wanted: Rows,
     rows: BTreeMap<Key, Row>,
-    /// What a row is called, by the number of the name: a thread by its label, or else by its user code; an RPC by its
-    /// first point.
+    /// Name of each row: for a thread its label, else that of its user code; for an RPC that of its first point.
     labels: BTreeMap<Key, NameId>,
-    /// By them the pieces of a call are one.
+    /// Joins the pieces of a call.
     calls: Wholes,
 }
 
-/// Spans that are gathered before they are added.
+/// Number of spans that are gathered before they are added.
 const GATHERED: usize = 1 << 14;
 
 impl Keep for Adder {
@@ -91,7 +90,7 @@ impl Keep for Adder {
 }
 
 impl Adder {
-    /// Nothing yet.
+    /// Makes an empty sum.
     pub fn new(wanted: Rows) -> Adder {
         Adder { wanted, rows: BTreeMap::new(), labels: BTreeMap::new(), calls: Wholes::default() }
     }
@@ -134,7 +133,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The spans of the rows that are wanted.
+/// Returns the spans of the requested rows.
 fn drawn(wanted: Rows, each: &BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>, names: &mut Names) -> Vec<Span> {
     let mut out = Vec::new();
     match wanted {
@@ -158,12 +157,12 @@ fn drawn(wanted: Rows, each: &BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>
     out
 }
 
-/// A name up to its last dot.
+/// Returns a name up to its last dot.
 fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// The rows of each group, by its name.
+/// Returns the rows of each group, with the group's name.
 fn group<'a>(rows: &'a BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>) -> Vec<(String, Vec<&'a Row>)> {
     let mut groups: BTreeMap<(&str, u32), Vec<&Row>> = BTreeMap::new();
     for (key, row) in rows {
@@ -176,10 +175,10 @@ fn group<'a>(rows: &'a BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>) -> Ve
     groups.into_iter().map(|((stem, size), rows)| (format!("{stem}_{}", size_name(size)), rows)).collect()
 }
 
-/// In place of the power of two of a size.
+/// Stands for all sizes, in place of the power of two of one size.
 const ALL_SIZES: u32 = u32::MAX;
 
-/// A power of two of a microsecond, with its unit.
+/// Returns a power of two of a microsecond, with its unit.
 fn size_name(power: u32) -> String {
     match power {
         ALL_SIZES => "AVG".to_string(),
@@ -189,7 +188,7 @@ fn size_name(power: u32) -> String {
     }
 }
 
-/// Draws a row, and says what it is called where the number alone would not.
+/// Draws a row, with its name if the number alone does not identify it.
 fn draw(key: Key, row: &Row, rows: i64, label: NameId, out: &mut Vec<Span>) {
     let base = match key {
         Key::Cpu(cpu) => Span { cpu: Some(cpu), ..Span::default() },

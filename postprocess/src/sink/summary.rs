@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Summary: what a terminal can tell of a trace before a browser opens it.
+//! Summary: an overview of a trace for the terminal, before a browser opens it.
 //!
-//! [`share`] says how each CPU's time divides, [`work`] what took it, [`wait`] what threads waited for, [`latency`] how
-//! long they waited for a CPU and who ran meanwhile, [`text`] puts it into tables, [`json`] into lists for programs.
-//! Times in JSON are units of 10 ns.
+//! [`share`] divides each CPU's time, [`work`] measures what took that time, [`wait`] what threads waited for, and
+//! [`latency`] how long they waited for a CPU and who ran in that time. [`text`] formats tables, [`json`] lists for
+//! programs. Times in JSON are units of 10 ns.
 //!
-//! Invariant: everything is counted from all events and all spans, as they come, and no span is kept: memory is that of
-//! threads, names and distinct latencies, however long the trace is.
+//! Invariant: all events and all spans are counted as they come, and no span is kept: memory is that of threads, names
+//! and distinct latencies, however long the trace is.
 
 pub mod share;
 pub mod work;
@@ -34,24 +34,24 @@ use share::Share;
 use wait::{Wait, Waits};
 use work::{Kernel, Program, Programs, Sum};
 
-/// What is said of a trace. Lists are ordered, what took most time first.
+/// Summary of a trace. Lists are ordered by time, most first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// About the whole trace.
+    /// Data about the whole trace.
     pub meta: Meta,
     /// First and last moment.
     pub extent: (Time, Time),
-    /// Events, as every tool counts them: [`is_event`].
+    /// Number of events as every tool counts them: [`is_event`].
     pub events: u64,
-    /// How each CPU's time divides, ordered by CPU.
+    /// Division of each CPU's time, ordered by CPU.
     pub cpus: Vec<(CpuId, Share)>,
-    /// Programs: all threads of one name.
+    /// Programs: all threads with the same name.
     pub programs: Vec<Program>,
-    /// The same by control group, called by their paths; empty if the trace tells of none.
+    /// Control groups, by path; empty if the trace records none.
     pub cgroups: Vec<Program>,
     /// System calls, and the scheduler.
     pub calls: Vec<Sum>,
-    /// Interrupts and what they left for later.
+    /// Interrupts and the work they left for later.
     pub interrupts: Vec<Sum>,
     /// Faults.
     pub faults: Vec<Sum>,
@@ -59,15 +59,15 @@ pub struct Summary {
     pub waits: Vec<Wait>,
     /// Spans that programs recorded, by name.
     pub spans: Vec<Wait>,
-    /// From a wakeup to the run it led to.
+    /// Latency from a wakeup to the resulting run.
     pub woken: Latency,
-    /// From the loss of a CPU to the next run, where nobody had to wake the thread.
+    /// Latency from the loss of a CPU to the next run, if no wakeup was needed.
     pub preempted: Latency,
-    /// Wakeups of threads that had not left their CPU yet.
+    /// Number of wakeups of threads that had not left their CPU yet.
     pub running: u64,
 }
 
-/// What threads are added up by, in text: JSON has both.
+/// Grouping of threads in text; JSON has both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// Their names.
@@ -88,10 +88,10 @@ impl FromStr for By {
     }
 }
 
-/// A part of a CPU's time, and what it is called.
+/// A part of a CPU's time, with its name.
 type Part = (&'static str, fn(&Share) -> Time);
 
-/// Those parts that not every source can tell, with what it must see for that.
+/// Parts that not every source can measure, with the capabilities that they require.
 const PARTS: [(Part, &[Capability]); 3] = [
     (("idle", |share| share.idle), &[Capability::Idle]),
     (("stalled", |share| share.stalled), &[Capability::Interrupts, Capability::Idle]),
@@ -99,22 +99,22 @@ const PARTS: [(Part, &[Capability]); 3] = [
 ];
 
 impl Summary {
-    /// Whether something is to be told: not if there is nothing of it only because the source cannot tell it.
+    /// True if an amount is worth reporting: not if it is 0 only because the source cannot see it.
     fn tells(&self, amount: u64, seen_by: &[Capability]) -> bool {
         amount > 0 || seen_by.iter().all(|&capability| self.meta.sees(capability))
     }
 
-    /// Those parts of the CPUs' time that are to be told, by name.
+    /// Returns the reported parts of the CPUs' time, by name.
     fn parts(&self) -> impl Iterator<Item = Part> + '_ {
         let amount = |(_, part): Part| self.cpus.iter().map(|(_, share)| part(share).0 as u64).sum();
         PARTS.into_iter().filter(move |(part, seen_by)| self.tells(amount(*part), seen_by)).map(|(part, _)| part)
     }
 }
 
-/// Calls its last argument with each span of execution of a CPU within a range of time, and its name.
+/// Calls its last argument with each span of execution of a CPU within a range of time, and the span's name.
 pub type Look<'a> = dyn FnMut(CpuId, (Time, Time), &mut dyn FnMut(&Span, &str)) + 'a;
 
-/// Adds up events, and spans as [`crate::span::build::Builder::take`] gives them.
+/// Adds up events, and spans as [`crate::span::build::Builder::take`] returns them.
 #[derive(Debug)]
 pub struct Adder {
     events: u64,
@@ -125,12 +125,12 @@ pub struct Adder {
     waits: Waits,
     spans: Waits,
     waiting: Waiting,
-    /// The name of the user code of each thread; of several that a thread had, the last.
+    /// Name of the user code of each thread; the last one if a thread had several.
     threads: HashMap<Pid, NameId>,
 }
 
 impl Adder {
-    /// Nothing yet; the longest `worst` waits for a CPU of each kind will be told in full.
+    /// Makes an empty sum that will report the longest `worst` waits for a CPU of each kind in full.
     pub fn new(worst: usize) -> Adder {
         Adder {
             events: 0,
@@ -145,7 +145,7 @@ impl Adder {
         }
     }
 
-    /// Takes an event that says this, by the numbers of its machine.
+    /// Adds an event and its meaning, by the numbers of its machine.
     pub fn event(&mut self, said: Said, event: &Event) {
         self.events += u64::from(said.is_event());
         if let Said::Call(work) = said {
@@ -153,7 +153,7 @@ impl Adder {
         }
     }
 
-    /// Takes a span.
+    /// Adds a span.
     pub fn span(&mut self, span: &Span) {
         if let (Some(Point::Steal), Some(cpu)) = (span.point(), span.cpu) {
             let share = self.cpus.entry(cpu).or_default();
@@ -180,7 +180,7 @@ impl Adder {
         }
     }
 
-    /// What is to be said, now that all was taken.
+    /// Returns the summary after everything was added.
     pub fn finish(mut self, meta: Meta, names: &[String], look: &mut Look) -> Summary {
         let points = [Capability::Exceptions, Capability::KernelFaults, Capability::ProgramFaults, Capability::Nmis];
         self.kernel.finish(points.into_iter().any(|capability| !meta.sees(capability)));
@@ -210,7 +210,7 @@ impl Adder {
     }
 }
 
-/// The names of threads, with their numbers: `bash.7`.
+/// Names of threads with their numbers: `bash.7`.
 #[derive(Debug, Default)]
 pub struct Threads<'a> {
     ids: HashMap<Pid, NameId>,
@@ -222,12 +222,12 @@ impl<'a> Threads<'a> {
         self.names.get(self.ids.get(&pid)?.index()).map(String::as_str)
     }
 
-    /// Name and number of a thread.
+    /// Returns name and number of a thread.
     pub fn name(&self, pid: Pid) -> String {
         self.known(pid).map_or_else(|| format!("pid.{pid}"), str::to_string)
     }
 
-    /// The name without the number; `?` for a thread that has none.
+    /// Returns the name without the number; `?` for a nameless thread.
     pub fn program(&self, pid: Pid) -> &'a str {
         let program = self.known(pid).and_then(|name| name.rsplit_once('.')).map(|(program, _)| program);
         program.filter(|program| !program.is_empty()).unwrap_or("?")

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Tracks: spans, which lie side by side, as Perfetto draws them: slices inside of slices, threads that get and lose
-//! CPUs, flows from one track to another, counters.
+//! Tracks: converts spans, which are stored side by side, to the form that Perfetto draws: nested slices, threads that
+//! get and lose CPUs, flows between tracks, counters.
 //!
-//! A call that is interrupted, or whose thread sleeps in it, is several spans and one slice, open until the next of its
-//! thread shows that it is over ([`crate::span::whole`]).
+//! A call that is interrupted, or whose thread sleeps in it, is several spans but one slice, which stays open until the
+//! next span of its thread shows that the call is over ([`crate::span::whole`]).
 //!
-//! Invariants: spans come ordered; what starts on a track ends there, the inner before the outer, and the times of both
-//! never go back. Memory is that of the threads, and of what is open.
+//! Invariants: spans come in order. A slice ends on the track on which it starts, inner slices before outer ones, and
+//! the times of starts and ends never go back. Memory is that of the threads and the open slices.
 
 use std::collections::BTreeMap;
 
@@ -24,18 +24,18 @@ use crate::span::whole::{Piece, Wholes};
 use crate::span::{Span, NONE};
 use crate::time::Time;
 
-/// Where something is drawn.
+/// Place of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Track {
-    /// What an idle CPU does, and what stands on no thread.
+    /// Activity of an idle CPU, and activity that belongs to no thread.
     Cpu(CpuId),
-    /// What a thread does.
+    /// Activity of a thread.
     Thread(Pid),
-    /// What lasts and is beside that; a thread has as many of a kind as overlap, from 0.
+    /// Lasting state next to the activity; a thread has as many lanes of a kind as overlap, from 0.
     Beside(Beside, Option<Pid>, u32),
 }
 
-/// What lasts beside what a thread does.
+/// Kind of lasting state next to a thread's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Beside {
     /// It waits.
@@ -50,7 +50,7 @@ pub enum Beside {
     Requests,
 }
 
-/// Why a thread lost its CPU.
+/// Reason why a thread lost its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It can run.
@@ -59,56 +59,57 @@ pub enum State {
     Waits(Reason),
     /// It has ended.
     Ended,
-    /// It was not seen again.
+    /// It did not appear again.
     Unknown,
 }
 
-/// What a CPU has, by moment.
+/// Numeric state of a CPU at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Counter {
     /// MHz.
     Frequency,
-    /// The low-power state, as [`number::MWAIT`] has it; [`AWAKE`] for none.
+    /// The low-power state, as in [`number::MWAIT`]; [`AWAKE`] for none.
     Idle,
     /// Instructions per cycle, in sixteenths.
     Ipc,
 }
 
-/// A CPU is in no low-power state.
+/// Value for a CPU in no low-power state.
 pub const AWAKE: i64 = 0xffff_ffff;
 
-/// One thing to draw: where, and `at` which moment.
+/// One thing to draw, with its place and time.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A slice begins, with its first argument or [`NONE`]; what the kernel does there, with the argument of its span.
+    /// A slice begins, with its first argument or [`NONE`]; for kernel work also what it does, with the argument of its
+    /// span.
     Begin { track: Track, at: Time, name: NameId, arg: i64, does: Option<(Work, i64)> },
-    /// The last slice that began on the track ends, with what it returned or [`NONE`].
+    /// The last slice that began on the track ends, with its return value or [`NONE`].
     End { track: Track, at: Time, ret: i64 },
-    /// It has not ended at the end of the trace.
+    /// A slice has not ended at the end of the trace.
     StaysOpen { track: Track, at: Time },
     /// Something at a point in time.
     Instant { track: Track, at: Time, name: NameId, arg: i64 },
-    /// A CPU runs another thread, once it is known why the one before does not run any more; so these are not in order.
+    /// A CPU runs another thread. Emitted once it is known why the previous one does not run any more, so not in order.
     Switch { cpu: CpuId, at: Time, from: Pid, state: State, to: Pid },
     /// A thread is made runnable.
     Waking { cpu: CpuId, at: Time, by: Pid, woken: Pid },
-    /// From here to there.
+    /// A flow from one track to another.
     Flow { from: Track, at: Time, to: Track, until: Time, name: NameId },
-    /// A CPU has this value from now on.
+    /// A CPU has this value from this time on.
     Count { cpu: CpuId, counter: Counter, at: Time, value: i64 },
-    /// What a thread's program counts by this name is this much from now on.
+    /// The value that a thread's program counts by this name is this much from this time on.
     Value { pid: Pid, name: NameId, at: Time, value: i64 },
 }
 
-/// What no item says.
+/// Numbers of things that no item represents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Callouts and labels of rows.
     pub notes: u64,
     /// RPC numbers of spans.
     pub rpcs: u64,
-    /// Slices that had not ended at the end of the trace, and end there.
+    /// Slices that had not ended at the end of the trace, and are ended there.
     pub open: u64,
 }
 
@@ -119,7 +120,7 @@ struct Slice {
     name: NameId,
 }
 
-/// A CPU.
+/// State of a CPU.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
     runs: Pid,
@@ -135,17 +136,17 @@ struct Left {
     to: Pid,
 }
 
-/// Makes items of spans.
+/// Converts spans to items.
 #[derive(Debug, Default)]
 pub struct Tracks {
     counts_ipc: bool,
     open: BTreeMap<Track, Vec<Slice>>,
     cpus: BTreeMap<CpuId, Cpu>,
     left: BTreeMap<Pid, Left>,
-    /// What each thread began to wait for last, and until when: before it had lost its CPU, or right then.
+    /// Last wait that each thread began, and its end: before it lost its CPU, or at that moment.
     waits: HashMap<Pid, (Time, State)>,
     ended: HashSet<Pid>,
-    /// When the last of each track beside ends.
+    /// End of the last item on each lane next to a track.
     beside: HashMap<(Beside, Option<Pid>), Vec<Time>>,
     calls: Wholes,
     last: Time,
@@ -153,12 +154,12 @@ pub struct Tracks {
 }
 
 impl Tracks {
-    /// Nothing yet, of a trace with these [`crate::span::Meta::flags`].
+    /// Makes an empty converter for a trace with these [`crate::span::Meta::flags`].
     pub fn new(flags: u32) -> Tracks {
         Tracks { counts_ipc: flags & 0x80 != 0, ..Tracks::default() }
     }
 
-    /// Takes the next span, and hands on what it says.
+    /// Takes the next span and passes its items on.
     ///
     /// # Errors
     /// Whatever error `each` returns, here and below.
@@ -197,7 +198,7 @@ impl Tracks {
         }
     }
 
-    /// A request that `why` found, with a name of the trace's; these come by start, at any time.
+    /// Takes a request that `why` found, with one of the trace's names. Requests come by start, at any time.
     ///
     /// # Errors
     /// As [`Tracks::span`].
@@ -211,7 +212,7 @@ impl Tracks {
         self.lasts(Beside::Requests, &span, each)
     }
 
-    /// Ends what is open.
+    /// Ends everything that is open.
     ///
     /// # Errors
     /// As [`Tracks::span`].
@@ -227,7 +228,7 @@ impl Tracks {
         Ok(self.left_out)
     }
 
-    /// Notes which thread a CPU runs, and in which state the CPU is.
+    /// Records which thread a CPU runs, and the state of the CPU.
     fn runs<E>(
         &mut self,
         cpu: CpuId,
@@ -262,7 +263,7 @@ impl Tracks {
         Ok(())
     }
 
-    /// A thread loses its CPU to another; of what it was in only calls and faults go on.
+    /// A thread loses its CPU to another. Of its open slices, only calls and faults continue.
     fn leaves<E>(
         &mut self,
         cpu: CpuId,
@@ -283,7 +284,7 @@ impl Tracks {
         known.map_or(Ok(()), |state| self.resolve(from, state, each))
     }
 
-    /// Says that a thread has lost its CPU, now that it is known why.
+    /// Reports that a thread has lost its CPU, now that the reason is known.
     fn resolve<E>(&mut self, pid: Pid, state: State, each: &mut impl FnMut(Item) -> Result<(), E>) -> Result<(), E> {
         match self.left.remove(&pid) {
             Some(Left { cpu, at, to }) => each(Item::Switch { cpu, at, from: pid, state, to }),
@@ -291,7 +292,7 @@ impl Tracks {
         }
     }
 
-    /// Begins, continues and ends slices of what a CPU does.
+    /// Begins, continues and ends slices of a CPU's activity.
     fn slice<E>(
         &mut self,
         cpu: CpuId,
@@ -305,7 +306,7 @@ impl Tracks {
         let (piece, is_over) = self.calls.add(activity, span, |_| {});
         let Some(rank) = rank(activity) else { return self.end_from(track, CALL, at, each) };
         let slices = self.open.entry(track).or_default();
-        // What is open of the same goes on, and what was above it has ended.
+        // An open slice of the same kind continues, and those above it have ended.
         let begins = matches!(piece, Piece::First | Piece::Unseen);
         let same = slices.iter().rposition(|slice| slice.rank == rank && slice.name == name && !begins);
         let kept = same.map_or_else(|| slices.partition_point(|slice| slice.rank < rank), |n| n + 1);
@@ -327,7 +328,7 @@ impl Tracks {
         Ok(())
     }
 
-    /// Ends the slices of a track from this rank on.
+    /// Ends the slices of a track from this rank up.
     fn end_from<E>(
         &mut self,
         track: Track,
@@ -342,7 +343,7 @@ impl Tracks {
         (0..ended).try_for_each(|_| each(Item::End { track, at, ret: NONE }))
     }
 
-    /// Something that lasts, beside what its thread does: on the first track where nothing else does.
+    /// Draws lasting state next to a thread's activity, on the first lane that is free.
     fn lasts<E>(&mut self, beside: Beside, span: &Span, each: &mut impl FnMut(Item) -> Result<(), E>) -> Result<(), E> {
         let (at, end) = (span.start, span.start.saturating_add(span.dur));
         let ends = self.beside.entry((beside, span.pid)).or_default();
@@ -375,7 +376,7 @@ impl Tracks {
                 let woken = Pid::new(arg as u32);
                 each(Item::Waking { cpu, at, by: span.pid.unwrap_or(Pid::IDLE), woken })
             }
-            // A sample was taken at its end.
+            // A sample was taken at the end of its span.
             (Point::PcUser | Point::PcKernel, _) => {
                 each(Item::Instant { track, at: at.saturating_add(span.dur), name, arg })
             }
@@ -392,14 +393,15 @@ impl Tracks {
     }
 }
 
-/// The rank of a call: what is outermost of a thread.
+/// Rank of a call: the outermost slice of a thread.
 const CALL: u8 = 1;
-/// The rank of a fault.
+/// Rank of a fault.
 const FAULT: u8 = 2;
-/// The rank of the scheduler: what ends where a thread loses its CPU.
+/// Rank of the scheduler: its slices end when a thread loses its CPU.
 const SCHED: u8 = 3;
 
-/// What can be inside of what: only a higher rank inside of a lower one. Nothing where a thread does its own, or nothing.
+/// Returns the nesting rank: only a higher rank can be inside a lower one. `None` if a thread runs its own code, or is
+/// idle.
 fn rank(activity: Activity) -> Option<u8> {
     Some(match activity {
         Activity::User(_) | Activity::Thread(_) | Activity::Idle => return None,
@@ -416,7 +418,7 @@ fn rank(activity: Activity) -> Option<u8> {
     })
 }
 
-/// That of a thread, or if that is idle of its CPU.
+/// Returns the track of a thread or, if the thread is idle, of its CPU.
 fn track(cpu: Option<CpuId>, pid: Option<Pid>) -> Track {
     match (pid.filter(|pid| *pid != Pid::IDLE), cpu) {
         (Some(pid), _) => Track::Thread(pid),

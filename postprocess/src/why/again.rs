@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Waits that a timeout ended and that their thread took up again: they are one wait, for what ends the last of them.
+//! Waits that a timeout ended and that their thread resumed: they are one wait, ended by what ends the last of them.
 //!
-//! A server does not wait for messages for ever: now and then a timeout ends its wait, it looks after itself, and waits
-//! again, in the same call with the same argument. Whoever waits for that server meanwhile waits for the message.
+//! A server does not wait for messages forever: now and then a timeout ends its wait, it does its housekeeping, and
+//! waits again, in the same call with the same argument. A thread that waits for the server in that time waits for the
+//! message.
 //!
-//! Invariant: between two such waits the thread sent nothing, received nothing but what it read of a file that it had
-//! opened, woke nobody, recorded no mark and waited for nothing else. So no request begins or ends there, except one
+//! Invariant: between two of these waits the thread sent nothing, received nothing except from files that it had
+//! opened, woke no thread, recorded no mark and waited for nothing else. So no request begins or ends there, except one
 //! that is a call.
 
 use foldhash::HashMap;
@@ -16,16 +17,16 @@ use crate::event::point::Point;
 use crate::span::wait::Reason;
 use crate::span::{Span, NONE};
 
-/// The waits of a trace that were taken up again, by the index of their spans: those that ended them.
+/// Resumed waits of a trace, by the index of their spans: the waits that ended them.
 #[derive(Debug, Default)]
 pub struct Again(HashMap<u32, u32>);
 
-/// What a thread is about, in the order of its spans.
+/// State of a thread, in the order of its spans.
 #[derive(Debug, Default)]
 pub struct Doing {
-    /// The call that it is in: its name and argument.
+    /// Call that it is in: name and argument.
     call: Option<(NameId, i64)>,
-    /// The last wait, while it may be taken up again.
+    /// Last wait, while it may be resumed.
     wait: Option<Wait>,
 }
 
@@ -34,19 +35,19 @@ pub struct Doing {
 struct Wait {
     span: u32,
     call: (NameId, i64),
-    /// Whether the call has returned.
+    /// True if the call has returned.
     over: bool,
-    /// Descriptors of files that the thread opened since.
+    /// Descriptors of files that the thread has opened since.
     opened: Vec<i64>,
 }
 
 impl Again {
-    /// The wait that ended this one, perhaps after others.
+    /// Returns the wait that ended this one, perhaps after others.
     pub fn last(&self, wait: u32) -> Option<u32> {
         self.0.get(&wait).copied()
     }
 
-    /// Makes each wait known with the last of those that follow.
+    /// Maps each wait to the last of those that follow it.
     pub fn ordered(&mut self) {
         let mut waits: Vec<u32> = self.0.keys().copied().collect();
         waits.sort_unstable();
@@ -60,7 +61,7 @@ impl Again {
 }
 
 impl Doing {
-    /// It waits, as this span shows.
+    /// The thread waits, as this span shows.
     pub fn waits(&mut self, span: u32, reason: Reason, again: &mut Again) {
         if reason.could_run() {
             return;
@@ -72,7 +73,7 @@ impl Doing {
         self.wait = call.map(|call| Wait { span, call, over: false, opened: Vec::new() });
     }
 
-    /// It is in a system call.
+    /// The thread is in a system call.
     pub fn calls(&mut self, s: &Span, calls: &Calls) {
         self.call = (s.ret == NONE).then_some((s.name, s.arg));
         let Some(wait) = self.wait.as_mut().filter(|_| s.ret != NONE) else { return };
@@ -101,12 +102,12 @@ impl Doing {
         }
     }
 
-    /// Whether a thread that says this is about something else from there on.
+    /// True if a thread that records this point does something else from there on.
     pub fn ends_with(point: Point) -> bool {
         point.is_mark() || point.is_rpc() || matches!(point, Point::ProgramMark | Point::ProgramBegin)
     }
 
-    /// It says so.
+    /// The thread records a point of that kind.
     pub fn marks(&mut self) {
         self.wait = None;
     }

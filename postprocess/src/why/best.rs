@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What to ask of a trace, where nothing is asked.
+//! The kind of request that suits a trace best, if none is given.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,16 +24,17 @@ const IDLING: [&str; 10] = [
     "nanosleep",
     "clock_nanosleep",
 ];
-/// A call takes much time if all of its kind take this part of the trace's, all threads together.
+/// Divisor of the trace's time: a system call takes much time if all its instances, in all threads, take that part.
 const MUCH: i64 = 10;
 /// The program that records.
 const OURS: &str = "kutrace_control";
-/// Of fewer requests nothing is concluded where none were asked for.
+/// Least number of requests from which to conclude anything if no kind was given.
 const ENOUGH: usize = 20;
 
-/// RPCs, else marks that pair, else of the programs that send and receive the one that does so most; else a program
-/// that begins and ends often, the system call that takes most time if that is much, the program whose processes take
-/// most time from begin to end, the busiest thread; not the program that records, unless nothing else runs.
+/// Returns the kind of request that suits a trace best: RPCs, else marks that pair, else those of the program that
+/// sends and receives most; else a program that starts and ends often, the system call that takes most time if that is
+/// much, the program whose processes take most time from start to end, the busiest thread. The recording program is not
+/// chosen unless nothing else runs.
 ///
 /// # Errors
 /// A sentence, if no thread runs in the trace.
@@ -82,7 +83,7 @@ pub fn best(timeline: &Timeline) -> Result<Ask, String> {
     Ok(Ask::Range(Request { pid, start: timeline.extent.0, end: timeline.extent.1 }))
 }
 
-/// The requests that are the best to ask for, less those of the program that records, unless nothing else has some.
+/// Returns the requests that suit a trace best, without those of the recording program, unless it alone has some.
 ///
 /// # Errors
 /// A sentence, if no thread runs in the trace.
@@ -93,7 +94,7 @@ pub fn offered(timeline: &Timeline) -> Result<(Ask, Found), String> {
     Ok((ask, if others.requests.is_empty() { found } else { others }))
 }
 
-/// The group of most.
+/// Returns the largest group.
 fn most<'a, N: Ord>(
     all: Vec<Request>,
     group: impl Fn(&Request) -> &'a str,

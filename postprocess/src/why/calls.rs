@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What system calls are to those who send each other requests, by their names.
+//! System calls by their role in an exchange of requests, recognized by name.
 
 use crate::span::{Span, Spans};
 
 /// Calls that send on a descriptor.
 const SENDS: [&str; 8] = ["write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64"];
-/// Calls that receive on one.
+/// Calls that receive on a descriptor.
 const RECEIVES: [&str; 6] = ["read", "readv", "recv", "recvfrom", "recvmsg", "recvmmsg"];
 /// Calls that wait for any of several descriptors.
 const POLLS: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
-/// What a call with a timeout returns when that is over, if not 0: ETIMEDOUT, EAGAIN.
+/// Values other than 0 that a call returns when its timeout expires: ETIMEDOUT, EAGAIN.
 const OVER: [i64; 2] = [-110, -11];
 
-/// What a call does with its descriptor, as far as requests go.
+/// Effect of a call on its descriptor, as far as requests are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// It sends.
     Send,
     /// It receives.
     Receive,
-    /// It waits until one of several is ready.
+    /// It waits until one of several descriptors is ready.
     Poll,
     /// It opens a file.
     Open,
-    /// It closes.
+    /// It closes a descriptor.
     Close,
     /// It connects.
     Connect,
@@ -34,7 +34,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether a call of this sort that returned `ret` had waited for as long as it was told to, in vain.
+    /// True if a call of this kind that returned `ret` had waited in vain until its timeout.
     pub fn timed_out(self, ret: i64) -> bool {
         match self {
             Call::Poll => ret == 0,
@@ -44,12 +44,12 @@ impl Call {
     }
 }
 
-/// What the names of a trace stand for.
+/// Calls by the names of a trace.
 #[derive(Debug)]
 pub struct Calls(Vec<Option<Call>>);
 
 impl Calls {
-    /// Of the names of these spans.
+    /// Classifies the names of these spans.
     pub fn new(spans: &Spans) -> Calls {
         let call = |name: &String| match name.as_str() {
             name if SENDS.contains(&name) => Some(Call::Send),
@@ -65,7 +65,7 @@ impl Calls {
         Calls(spans.names.iter().map(call).collect())
     }
 
-    /// What the call does that a span shows; none if it is none of these.
+    /// Returns the call that a span shows, if it is one of these.
     pub fn of(&self, span: &Span) -> Option<Call> {
         self.0.get(span.name.index()).copied().flatten()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The requests of a trace for its page, which compares any of them with any others as [`super::compare`] does: the same
-//! requests, causes and sums as [`super::explain`] has for the same question.
+//! The requests of a trace, stored for its page. The page compares any of them with any others as [`super::compare`]
+//! does, with the same requests, causes and sums as [`super::explain`] finds for the same question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,31 +25,31 @@ use crate::time::Time;
 /// Requests, by thread and start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requests {
-    /// What was taken for a request, as a sentence.
+    /// Kind of request, as a sentence.
     pub asked: String,
-    /// How many more had begun and not ended.
+    /// Number of further requests that had started but not ended.
     pub unfinished: usize,
-    /// The causes, by number.
+    /// Causes, by number.
     pub causes: Vec<CauseText>,
-    /// Threads that have requests or that causes are about, by number.
+    /// Threads that have requests or that causes mention, by number.
     pub threads: BTreeMap<u32, String>,
-    /// The slow ones and the normal ones, among all ordered by duration; none if there are too few.
+    /// Slow and normal requests, as ranges among all ordered by duration; `None` if there are too few.
     pub sides: Option<[Range<usize>; 2]>,
-    /// Whether that is by their durations without the time in which CPUs stood still, which is told apart.
+    /// True if the order ignores the time in which CPUs stood still, which is then reported separately.
     pub apart: bool,
-    /// What they are compared by.
+    /// Rules of the comparison.
     pub rules: Rules,
-    /// The columns, in the order of [`Column::ALL`].
+    /// Columns, in the order of [`Column::ALL`].
     pub columns: [Vec<i64>; Column::ALL.len()],
 }
 
 /// A cause in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseText {
-    /// What sort of cause it is.
+    /// Kind of the cause, in one word.
     pub kind: String,
-    /// The words; or those before the program to blame, the program, and those after it, where one of its threads can
-    /// be named in its place.
+    /// The words. If one thread of the program to blame can be named in its place: the words before the program, the
+    /// program, and the words after it.
     pub text: Vec<String>,
 }
 
@@ -57,32 +57,32 @@ pub struct CauseText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Column {
-    /// Of each request: its thread.
+    /// Thread of each request.
     Pid,
-    /// Its start, as the difference to the one before, 0 before the first.
+    /// Start of each request, as the difference from the one before, or from 0 for the first.
     Start,
-    /// Its duration.
+    /// Duration of each request.
     Dur,
-    /// Of each run of requests that overlap, of one thread: the parts of the thread's path from the start of the first
-    /// to the end of the last.
+    /// Number of parts for each run of overlapping requests of one thread: the parts of the thread's path from the
+    /// start of the first to the end of the last.
     Parts,
-    /// Of each part, which begins where the one before it ends, where it ends: with the start of this span, counting
-    /// those of its CPU that start after it begins, from one; 0 if that is not where it ends.
+    /// End of each part, which begins where the one before it ends: the count of spans of its CPU, from one, that start
+    /// after the part begins, up to the span at whose start it ends; 0 if it does not end with one.
     Steps,
-    /// Of each of the latter: its duration.
+    /// Duration of each part with step 0.
     Length,
-    /// Of each part: its cause.
+    /// Cause of each part.
     Cause,
-    /// Its CPU plus one, 0 for none.
+    /// CPU of each part plus one; 0 for none.
     Cpu,
-    /// The thread to blame plus one, 0 for none but the request's own.
+    /// Thread to blame plus one; 0 for none but the request's own.
     Culprit,
-    /// What was counted meanwhile, of which [`Pace`] tells how fast it was done; 0 for nothing.
+    /// Amount counted in the part, whose speed [`Pace`] gives; 0 if nothing was counted.
     Work,
 }
 
 impl Column {
-    /// All, in the order they are stored.
+    /// All columns, in storage order.
     pub const ALL: [Self; 10] = [
         Self::Pid,
         Self::Start,
@@ -97,14 +97,14 @@ impl Column {
     ];
 }
 
-/// A part that ends with the start of a later span than this says how long it is: a byte holds the others.
+/// Largest step that is stored, so that a byte holds it; parts that need a larger one store their duration.
 const STEPS_MAX: usize = 254;
-/// No name of a program has it.
+/// Character that no program's name contains.
 const HOLE: &str = "\0";
 const STEAL: What = What::Point(Point::Steal);
 
-/// The requests that a trace offers best, with the causes of their time. None if nothing in the trace is a request, and
-/// of spans that were coarsened, which do not say who waited for what.
+/// Returns the requests of the kind that suits the trace best, with the causes of their time. `None` if nothing in the
+/// trace is a request, or if the spans were coarsened, as those do not record who waited for what.
 #[must_use]
 pub fn carried(spans: &Spans) -> Option<Requests> {
     if is_coarse(spans) {
@@ -115,10 +115,10 @@ pub fn carried(spans: &Spans) -> Option<Requests> {
     (!matches!(ask, Ask::Range(_))).then(|| of_found(timeline, found))
 }
 
-/// The requests that are asked for, with the causes of their time.
+/// Returns the requests of the given kind, with the causes of their time.
 ///
 /// # Errors
-/// A sentence, if the trace has none of these, or its spans were coarsened.
+/// A sentence, if the trace has no such requests, or its spans were coarsened.
 pub fn asked(spans: &Spans, ask: &Ask) -> Result<Requests, String> {
     if is_coarse(spans) {
         return Err(
@@ -174,8 +174,8 @@ fn of_found(timeline: &Timeline, Found { asked, mut requests, unfinished }: Foun
     carried
 }
 
-/// With the start of which span of its CPU a part ends, counting those that start after it begins; none if with that of
-/// none of the next few.
+/// Returns the count of spans of the part's CPU, from the first that starts after the part begins, up to the one at
+/// whose start the part ends; `None` if it does not end at one of the next few.
 fn step_to(spans: &Spans, part: &Part) -> Option<i64> {
     let cpu = part.cpu?;
     let after = spans.spans.partition_point(|span| span.start <= part.start);
@@ -185,11 +185,11 @@ fn step_to(spans: &Spans, part: &Part) -> Option<i64> {
     Some(at as i64 + 1)
 }
 
-/// A cause in words, with the place of its culprit.
+/// Returns a cause in words, with the place of its culprit.
 fn in_words(causes: &Causes, id: u32, timeline: &Timeline) -> CauseText {
     let (whole, open) = (causes.text(id, timeline, None), causes.text(id, timeline, Some(HOLE)));
     let parts = open.split_once(HOLE).and_then(|(before, after)| {
-        // Whatever names a damaged trace has.
+        // A damaged trace may have any names.
         let program = whole.get(before.len()..whole.len().checked_sub(after.len())?)?;
         Some([before, program, after].map(ToString::to_string).to_vec())
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Causes: what a part of a request's time went into, and who is to blame. Threads of one program are one culprit here.
+//! Causes: where a part of a request's time went, and who is to blame. Threads of one program are one culprit here.
 
 use std::borrow::Cow;
 
@@ -11,50 +11,49 @@ use crate::event::names::NameId;
 use crate::event::stolen;
 use crate::span::wait::Reason;
 
-/// What a part of a request's time went into. Numbers of names are those of the trace's spans, of programs those of
-/// [`Timeline::programs`], of chains those of [`Causes`].
+/// Cause of a part of a request's time. Names are numbers among those of the trace's spans, programs among
+/// [`Timeline::programs`], chains among those of [`Causes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cause {
-    /// What.
+    /// Kind of the cause.
     pub kind: Kind,
-    /// Whom the request waits for, and whom that one waits for, and so on.
+    /// Program that the request waits for, the one that this one waits for, and so on.
     pub chain: Chain,
-    /// The program that had the CPU, that sent an interrupt, or that a request was on its way to; [`NAMELESS`] for
-    /// none.
+    /// Program that had the CPU, that sent an interrupt, or that a request was on its way to; [`NAMELESS`] for none.
     pub by: NameId,
-    /// The name of a call, an interrupt, a wait; [`NAMELESS`] for none.
+    /// Name of a call, an interrupt or a wait; [`NAMELESS`] for none.
     pub name: NameId,
-    /// The name of what ended a wait; [`NAMELESS`] for none.
+    /// Name of what ended a wait; [`NAMELESS`] for none.
     pub ended: NameId,
 }
 
-/// A list of whom is waited for, by its number.
+/// Number of a list of programs that wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chain(u32);
 
 impl Chain {
-    /// Nobody: what happens, happens to the request's own thread.
+    /// The empty chain: the cause lies in the request's own thread.
     pub const OWN: Chain = Chain(0);
 }
 
-/// The last of a chain of whom is waited for.
+/// Last element of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Link {
     before: Chain,
-    /// The program waited for.
+    /// Program waited for.
     program: NameId,
-    /// The name of the wait for it.
+    /// Name of the wait for it.
     wait: NameId,
 }
 
-/// What the name of a wait for a lock begins with that a program has given a name.
+/// First character of the name of a wait for a lock that a program has named.
 const LOCK: char = '~';
 
 /// No name.
 pub const NAMELESS: NameId = NameId(u32::MAX);
-/// The name of the wait for a thread that starts the one which is waited for.
+/// Name of the wait for a thread that starts the one waited for.
 pub const UNBORN: NameId = NameId(u32::MAX - 1);
-/// The name of time in which the thread does not exist any more.
+/// Name of the time after the end of the thread.
 pub const ENDED: NameId = NameId(u32::MAX - 2);
 
 /// The kinds of causes.
@@ -65,19 +64,19 @@ pub enum Kind {
     User,
     /// The kernel runs for the thread: a system call, a fault, the scheduler, work of the kernel's own.
     Kernel,
-    /// An interrupt, or what it left for later, took the CPU.
+    /// An interrupt, or work that it left for later, took the CPU.
     Interrupt,
     /// The thread could run and another had its CPU.
     Queue,
-    /// The thread could run, and its CPU was idle or on its way out of that.
+    /// The thread could run, and its CPU was idle or leaving idle.
     Idle,
     /// The thread could run, and its control group had used up its quota.
     Quota,
-    /// The thread waited, and no thread is known that kept it waiting.
+    /// The thread waited, and no thread is known to have kept it waiting.
     Wait,
-    /// What the thread waited for was on its way: sent, and not received yet.
+    /// The message that the thread waited for was on its way: sent, but not yet received.
     Network,
-    /// The same, and it was sent again.
+    /// Like `Network`, and the message was sent again.
     Resent,
     /// The CPU stood still.
     Stalled,
@@ -90,16 +89,16 @@ pub enum Kind {
 }
 
 impl Cause {
-    /// A cause that nobody else is to blame for.
+    /// Makes a cause with no other program to blame.
     pub const fn own(kind: Kind, name: NameId) -> Cause {
         Cause { kind, chain: Chain::OWN, by: NAMELESS, name, ended: NAMELESS }
     }
 
-    /// Nothing is known.
+    /// The cause is unknown.
     pub const UNKNOWN: Cause = Cause::own(Kind::Unknown, NAMELESS);
 }
 
-/// The causes of a trace, each kept once and spoken of by number.
+/// Causes of a trace, each stored once and referred to by number.
 #[derive(Clone, Debug)]
 pub struct Causes {
     list: Vec<Cause>,
@@ -116,7 +115,7 @@ impl Default for Causes {
 }
 
 impl Causes {
-    /// The number of a cause.
+    /// Returns the number of a cause.
     pub fn id(&mut self, cause: Cause) -> u32 {
         *self.ids.entry(cause).or_insert_with(|| {
             self.list.push(cause);
@@ -124,7 +123,7 @@ impl Causes {
         })
     }
 
-    /// Adds those of others in their order; the numbers that they have here.
+    /// Adds the causes of `others` in their order and returns the numbers that these have here.
     pub fn adopt(&mut self, others: &Causes) -> Vec<u32> {
         let mut chains = vec![Chain::OWN];
         for link in &others.links[1..] {
@@ -135,17 +134,17 @@ impl Causes {
         others.list.iter().map(|cause| self.id(known(cause))).collect()
     }
 
-    /// The cause of this number.
+    /// Returns the cause of this number.
     pub fn cause(&self, id: u32) -> &Cause {
         &self.list[id as usize]
     }
 
-    /// How many there are.
+    /// Returns the number of causes.
     pub fn count(&self) -> usize {
         self.list.len()
     }
 
-    /// The chain that continues with this program, waited for in this way. Threads of a program that wait for each
+    /// Returns the chain continued with this program, waited for in this way. Threads of one program that wait for each
     /// other are one link.
     pub fn waiting(&mut self, before: Chain, program: NameId, wait: NameId) -> Chain {
         let last = self.links[before.0 as usize];
@@ -162,12 +161,12 @@ impl Causes {
         })
     }
 
-    /// The last program that is waited for; [`NAMELESS`] for none.
+    /// Returns the last program in a chain; [`NAMELESS`] for none.
     pub fn awaited(&self, chain: Chain) -> NameId {
         self.links[chain.0 as usize].program
     }
 
-    /// As a line of a table says it, with the name of the culprit where one thread alone is to blame.
+    /// Returns a cause as a line of a table, with the culprit's name if one thread alone is to blame.
     pub fn text(&self, id: u32, timeline: &Timeline, culprit: Option<&str>) -> String {
         let cause = self.cause(id);
         let text = |name: NameId| timeline.spans.names.get(name.index()).map_or("", String::as_str);
@@ -216,7 +215,8 @@ impl Causes {
         }
     }
 
-    /// Whom a request waits for, first to last; of many the first and the last two, and how many are left out between.
+    /// Returns a chain, first to last; of a long one the first link and the last two, and the number of links between
+    /// them.
     fn chain(&self, of: Chain) -> (Vec<Link>, usize) {
         let mut links = Vec::new();
         let mut at = of;
@@ -234,7 +234,7 @@ impl Causes {
     }
 }
 
-/// Which way something was sent: to the last of those who are waited for, or from there.
+/// Describes the direction of a message: to the last program of the chain, or from it.
 fn on_its_way(cause: &Cause) -> &'static str {
     match (cause.chain, cause.by) {
         (Chain::OWN, _) => "a packet was on its way",
@@ -243,7 +243,7 @@ fn on_its_way(cause: &Cause) -> &'static str {
     }
 }
 
-/// What a thread waits for, of another; a lock perhaps by the name that its program gave it.
+/// Describes the wait of a thread for another; a lock, if the program named it, by that name.
 fn awaited(name: &str) -> Cow<'static, str> {
     if let Some(lock) = name.strip_prefix(LOCK) {
         return Cow::Owned(format!("waiting for the lock {lock} of"));
@@ -260,12 +260,12 @@ fn awaited(name: &str) -> Cow<'static, str> {
         Reason::Guest => "halted, with nothing for its guest to do, until woken by",
         Reason::Task | Reason::Time | Reason::Rcu | Reason::Sched => "waiting for",
         Reason::Unknown | Reason::Other(_) => "waiting for",
-        // Who waits for a CPU is another kind of cause.
+        // Waits for a CPU are causes of another kind.
         Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall => "waiting for",
     })
 }
 
-/// What the name of a wait means, and what ended it.
+/// Describes a wait by its name, and what ended it.
 fn wait(name: &str, ended: &str) -> String {
     if let Some(lock) = name.strip_prefix(LOCK) {
         return format!("waiting for the lock {lock}");

@@ -1,67 +1,68 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Whether requests of one trace take longer than those of another, or whether that may be chance.
+//! Decides whether the requests of one trace take longer than those of another, or whether the difference may be
+//! chance.
 //!
-//! Requests that follow each other are alike, so what is left to chance is not the request but a tenth of a trace: ten
-//! blocks of consecutive requests before, ten after. If nothing has changed, which ten of the twenty came after is one
-//! choice of 184,756, and all are counted. A change of a percentile by a ratio is excluded if, with what came before
-//! stretched by that ratio, few enough choices look as one-sided as what was measured. The interval of a percentile is
-//! what is not excluded.
+//! Consecutive requests are alike, so the unit of chance is not a request but a tenth of a trace: ten blocks of
+//! consecutive requests before, ten after. If nothing has changed, the ten blocks that came after are just one of
+//! 184,756 choices of ten out of twenty, and all choices are counted. A change of a percentile by a ratio is excluded
+//! if, with the earlier durations stretched by that ratio, few enough choices look as one-sided as the measured one.
+//! The interval of a percentile is the range that is not excluded.
 //!
 //! Invariant: nothing here is random, and the order of the requests within a block does not matter.
 
 use serde::Serialize;
 
-/// Consecutive requests of a trace are divided into this many blocks.
+/// Number of blocks that the consecutive requests of a trace are divided into.
 const BLOCKS: usize = 10;
-/// Fewer requests of a trace are not compared.
+/// Traces with fewer requests are not compared.
 pub const FEWEST: usize = 2 * BLOCKS;
-/// Of comparisons of traces that do not differ, this part at most finds a difference.
+/// Largest part of the comparisons of equal traces that finds a difference.
 pub const FALSE_ALARMS: f64 = 0.01;
-/// The parts of the requests that a percentile is not exceeded by.
+/// Percentiles, each as the part of the requests that do not exceed it.
 pub const PERCENTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 /// A percentile above the median is considered if at least this many requests exceed it.
 const BEYOND: usize = 10;
-/// Changes by more than this ratio are not told from each other.
+/// Larger changes than this ratio are not distinguished.
 const WIDEST: f64 = 1e4;
-/// Multiples of it are spread evenly over the units.
+/// The fractional parts of its multiples are spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_894_8;
-/// To what part of itself the end of an interval is found.
+/// Relative precision of the ends of an interval.
 const EXACT: f64 = 1e-3;
 
 /// A percentile of the durations in two traces.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// The part of the requests that do not take longer: 0.5 for the median.
+    /// Part of the requests that do not take longer: 0.5 for the median.
     pub percentile: f64,
-    /// The percentile before.
+    /// Value before.
     pub before: i64,
-    /// And after.
+    /// Value after.
     pub after: i64,
-    /// By which part of what it was it is more; negative if it is less.
+    /// Relative increase; negative for a decrease.
     pub change: f64,
-    /// By which part at least; nothing if it may be any less.
+    /// Lower bound of the relative increase; `None` if it has no lower bound.
     pub at_least: Option<f64>,
-    /// By which part at most; nothing if it may be any more.
+    /// Upper bound of the relative increase; `None` if it has no upper bound.
     pub at_most: Option<f64>,
-    /// What that comes to.
+    /// Conclusion from these numbers.
     pub verdict: Verdict,
 }
 
-/// How a trace differs from another.
+/// Difference of a trace from another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Not by more than may be chance, or than matters.
+    /// No more than chance allows, or too little to matter.
     #[default]
     Same,
     /// Its requests take longer.
     Slower,
-    /// They take less long.
+    /// Its requests take less time.
     Faster,
 }
 
 impl Verdict {
-    /// In a word; none where nothing has changed.
+    /// Returns the verdict as one word; empty if nothing has changed.
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Same => "",
@@ -71,8 +72,9 @@ impl Verdict {
     }
 }
 
-/// How the durations of requests, in the order of their start, have changed; less than the part `above` does not
-/// matter. Nothing if there are fewer than [`FEWEST`] of one of them.
+/// Returns how the percentiles of request durations have changed. The durations are in the order of the requests'
+/// starts; changes by less than the part `above` do not matter. Empty if either trace has fewer than [`FEWEST`]
+/// requests.
 pub fn changes(before: &[i64], after: &[i64], above: f64) -> Vec<Change> {
     let fewest = before.len().min(after.len());
     if fewest < FEWEST {
@@ -82,7 +84,8 @@ pub fn changes(before: &[i64], after: &[i64], above: f64) -> Vec<Change> {
     let beyond = |part: f64| fewest - (fewest as f64 * part).ceil() as usize;
     let looked_at = |part: f64| part == PERCENTILES[0] || beyond(part) >= BEYOND;
     let parts: Vec<f64> = PERCENTILES.into_iter().filter(|part| looked_at(*part)).collect();
-    // Each percentile may err on either side; and half is left, because neighbouring blocks are not quite independent.
+    // Each percentile may err on either side. Half of the level is a margin, as neighbouring blocks are not quite
+    // independent.
     let level = FALSE_ALARMS / (4 * parts.len()) as f64;
     parts.into_iter().map(|part| change(&before, &after, part, level, above)).collect()
 }
@@ -101,7 +104,7 @@ fn change(before: &Durations, after: &Durations, part: f64, level: f64, above: f
     Change { percentile: part, before: was, after: is, change: ratio - 1.0, at_least, at_most, verdict }
 }
 
-/// From a ratio that holds away to `widest` times it, the last that holds; nothing if all do.
+/// Returns the last ratio that holds, from `from`, which does, to `widest` times it; `None` if all hold.
 fn last(from: f64, widest: f64, holds: impl Fn(f64) -> bool) -> Option<f64> {
     if holds(from * widest) {
         return None;
@@ -117,24 +120,24 @@ fn last(from: f64, widest: f64, holds: impl Fn(f64) -> bool) -> Option<f64> {
     Some(from * holding.exp())
 }
 
-/// On which side of what is expected.
+/// Side of the expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     More,
     Less,
 }
 
-/// Durations of the requests of a trace. They are known to a unit: where in it each lies is told by an even sequence,
-/// so that two seldom equal each other.
+/// Durations of the requests of a trace. They are known to a unit only; an even sequence sets where in its unit each
+/// lies, so that few are equal.
 struct Durations {
-    /// In order.
+    /// All durations, in order.
     all: Vec<f64>,
-    /// Of the blocks, each in order.
+    /// Durations of each block, in order.
     blocks: Vec<Vec<f64>>,
 }
 
 impl Durations {
-    /// Of [`FEWEST`] requests at least.
+    /// Takes the durations of at least [`FEWEST`] requests.
     fn new(durations: &[i64]) -> Durations {
         let even = durations.iter().enumerate().map(|(n, dur)| *dur as f64 + (n as f64 * GOLDEN).fract());
         let even: Vec<f64> = even.collect();
@@ -148,25 +151,25 @@ impl Durations {
         Durations { all: ordered(&even), blocks }
     }
 
-    /// The least duration that this part of them does not exceed.
+    /// Returns the least duration that this part of the requests does not exceed.
     fn percentile(&self, part: f64) -> i64 {
         let rank = (self.all.len() as f64 * part).ceil() as usize;
         self.all[rank.clamp(1, self.all.len()) - 1] as i64
     }
 }
 
-/// How many of these, which are in order, are no longer than `limit` when stretched by a ratio.
+/// Counts the durations, which are in order, that do not exceed `limit` when stretched by a ratio.
 fn within(ordered: &[f64], ratio: f64, limit: f64) -> usize {
     ordered.partition_point(|dur| dur * ratio <= limit)
 }
 
-/// The part of a block that exceeds `limit`, in fixed point: sums must not depend on their order.
+/// Returns the part of a block that exceeds `limit`, in fixed point, so that sums do not depend on their order.
 fn exceeding(block: &[f64], ratio: f64, limit: f64) -> i64 {
     (((block.len() - within(block, ratio, limit)) << 32) / block.len()) as i64
 }
 
-/// The part of all choices of blocks in which as many requests or more (or less) exceed the percentile of both traces
-/// together as in the blocks of the second trace, if the durations of the first are stretched by `ratio`.
+/// Returns the part of all choices of blocks in which as many requests or more (or less) exceed the percentile of both
+/// traces together as in the blocks of the second trace, with the durations of the first stretched by `ratio`.
 fn chance(before: &Durations, after: &Durations, part: f64, side: Side, ratio: f64) -> f64 {
     let limit = together(before, after, part, ratio);
     let sign = if side == Side::More { 1 } else { -1 };
@@ -176,7 +179,7 @@ fn chance(before: &Durations, after: &Durations, part: f64, side: Side, ratio: f
     as_large(&exceed(before, ratio), &exceed(after, 1.0))
 }
 
-/// The percentile of two traces together, of which each counts as much as the other, and the first is stretched.
+/// Returns the percentile of two traces together; both have the same weight, and the first is stretched.
 fn together(before: &Durations, after: &Durations, part: f64, ratio: f64) -> f64 {
     let (first, second) = (&before.all, &after.all);
     let below = |limit: f64| {
@@ -190,8 +193,8 @@ fn together(before: &Durations, after: &Durations, part: f64, ratio: f64) -> f64
     least(first, ratio).min(least(second, 1.0))
 }
 
-/// The part of all ways to choose [`BLOCKS`] of these two times as many numbers whose sum is as large as that of the
-/// second ones, or larger.
+/// Returns the part of all choices of [`BLOCKS`] from these twice as many numbers whose sum is at least the sum of
+/// `second`.
 fn as_large(first: &[i64], second: &[i64]) -> f64 {
     let measured = second.iter().sum::<i64>();
     let (first, second) = (sums(first), sums(second));
@@ -199,7 +202,7 @@ fn as_large(first: &[i64], second: &[i64]) -> f64 {
     for (count, some) in first.iter().enumerate() {
         let others = &second[BLOCKS - count];
         all += some.len() * others.len();
-        // The larger of one, the less is needed of the other.
+        // The larger the sum on one side, the less is needed on the other.
         let mut needed = others.len();
         for sum in some {
             while needed > 0 && sum + others[needed - 1] >= measured {
@@ -211,7 +214,7 @@ fn as_large(first: &[i64], second: &[i64]) -> f64 {
     as_large as f64 / all as f64
 }
 
-/// For each count, the sums of all choices of that many of these numbers, in order.
+/// Returns, for each count, the sums of all choices of that many of these numbers, in order.
 fn sums(of: &[i64]) -> Vec<Vec<i64>> {
     let mut sums = vec![Vec::new(); of.len() + 1];
     sums[0].push(0);
@@ -223,7 +226,7 @@ fn sums(of: &[i64]) -> Vec<Vec<i64>> {
     sums
 }
 
-/// Two lists in order as one; to each number of the second one is added.
+/// Merges two ordered lists, adding `more` to each number of the second.
 fn merged(first: &[i64], second: &[i64], more: i64) -> Vec<i64> {
     let mut merged = Vec::with_capacity(first.len() + second.len());
     let mut at = 0;
@@ -247,7 +250,7 @@ mod tests {
         let none = vec![0; BLOCKS];
         let one: Vec<i64> = (0..BLOCKS as i64).map(|n| n + 1).collect();
         assert_eq!(as_large(&none, &none), 1.0);
-        // Only the ten themselves are as large.
+        // Only the ten themselves have a sum as large.
         assert_eq!(as_large(&none, &one), 1.0 / 184_756.0);
         assert_eq!(as_large(&one, &none), 1.0);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What must hold of the causes of every request, whatever the trace.
+//! Properties of the causes of every request that must hold for any trace.
 
 use super::cause::Causes;
 use super::path::path;
@@ -8,24 +8,24 @@ use super::sweep::{sweep, Sum};
 use super::timeline::Timeline;
 use crate::time::Time;
 
-/// Violations spoken of; the rest is dropped.
+/// Largest number of violations reported; the rest is dropped.
 const SHOWN: usize = 20;
 
-/// Divides the time of each request on its own and checks that against how they are added up together; every violation
-/// is a sentence.
+/// Divides the time of each request on its own and checks the result against the sums over all requests. Returns a
+/// sentence for each violation of:
 ///
 /// * The parts of a request follow each other without gap or overlap, from its start to its end.
-/// * What they add up to by cause is what [`sweep`] says, and all together the request's duration.
+/// * Their sums by cause equal those of [`sweep`], and all together the request's duration.
 ///
 /// # Errors
-/// A sentence, if there are no such requests.
+/// A sentence, if the trace has no such requests.
 pub fn check(timeline: &Timeline, ask: &Ask) -> Result<Vec<String>, String> {
     let mut requests = find(timeline, ask)?.requests;
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
     Ok(check_requests(timeline, &requests))
 }
 
-/// As [`check`], of requests ordered by thread and start.
+/// Like [`check`], for requests ordered by thread and start.
 pub fn check_requests(timeline: &Timeline, requests: &[Request]) -> Vec<String> {
     let mut causes = Causes::default();
     let mut all: Vec<Vec<(u32, Sum)>> = Vec::with_capacity(requests.len());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Slow requests against normal ones: by how much each cause is larger, and in how many of them it occurs.
+//! Slow requests against normal ones: by how much each cause is larger, and how many requests have it.
 //!
-//! CPUs that stood still make any request slow, and hide what makes some slow. So which are slow is asked of the rest
-//! of their time first, and only if nothing stands out in that, of all of it.
+//! CPUs that stood still make any request slow and hide other causes. So slow requests are first chosen by the rest of
+//! their time, and by all of it only if nothing stands out in that.
 
 use std::ops::Range;
 
@@ -22,24 +22,25 @@ use crate::event::names::NameId;
 use crate::span::wait::Reason;
 use crate::time::Time;
 
-/// Slow requests, at least, of four times as many or more; of fewer requests it is a quarter.
+/// Least number of slow requests, given four times as many or more; of fewer requests, a quarter is slow.
 const FEWEST: usize = 5;
 /// Fewer requests are not compared.
 const COMPARED_MIN: usize = 4;
-/// Slow ones must take longer than normal ones by this part of those, or nothing stands out.
+/// Slow requests must exceed normal ones by this part of the normal ones, or nothing stands out.
 const EXCESS_MIN: f64 = 0.2;
-/// By this part where requests are few: the slowest of a few is by chance alone as far from their middle as it likes.
+/// That part if requests are few: the slowest of a few may by chance alone be far from the middle.
 const EXCESS_MIN_OF_FEW: f64 = 1.0;
-/// And by this time: ticks, softirqs and what programs do now and then by themselves cost any request as much.
+/// They must also exceed them by this time: ticks, softirqs and periodic work of programs cost any request as much.
 pub const EXCESS_TIME_MIN: Time = Time(20_000);
-/// Or so often that what they take longer is this part of what all would take if they were normal.
+/// Or they must occur so often that their excess is this part of the time that all requests would take if they were
+/// normal.
 const EXCESS_SHARE_MIN: f64 = 0.1;
-/// A cause counts that makes this part of the excess at least.
+/// Least part of the excess at which a cause counts.
 const WORTH: f64 = 0.02;
-/// How often a cause occurs is said if it is this many times as often, this many times more, and this often at least.
+/// The frequency of a cause is reported if it is this many times as high, higher by this much, and at least this high.
 const OFTEN: [f64; 3] = [1.5, 1.0, 2.0];
 
-/// What went into each cause, by its number, over some requests.
+/// Sum of each cause, by its number, over some requests.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     requests: usize,
@@ -57,7 +58,7 @@ impl Totals {
         }
     }
 
-    /// Adds other totals; each of their causes has another number here.
+    /// Adds other totals; `numbers` holds the number that each of their causes has here.
     pub fn add_all(&mut self, others: &Totals, numbers: &[u32]) {
         self.requests += others.requests;
         self.time += others.time;
@@ -73,22 +74,23 @@ impl Totals {
         self.by_cause[cause].1 += requests;
     }
 
-    /// Time that was divided.
+    /// Returns the time that was divided.
     pub fn divided(&self) -> Time {
         self.by_cause.iter().map(|(sum, _)| sum.time).sum()
     }
 
-    /// How many, and their mean duration.
+    /// Returns the number of requests and their mean duration.
     pub fn side(&self) -> Side {
         Side { count: self.requests, mean: self.mean() }
     }
 
-    /// The mean duration.
+    /// Returns the mean duration.
     fn mean(&self) -> f64 {
         self.time.0 as f64 / self.requests.max(1) as f64
     }
 
-    /// Of a cause: time in each request, stretches in each, at which pace, in how many.
+    /// Returns, for a cause, the mean time and number of stretches per request, its pace, and the number of requests
+    /// that have it.
     pub fn of(&self, cause: u32) -> Mean {
         let (sum, requests) = self.by_cause.get(cause as usize).copied().unwrap_or_default();
         let each = |all: i64| all as f64 / self.requests.max(1) as f64;
@@ -96,26 +98,25 @@ impl Totals {
         Mean { time: each(sum.time.0), parts: each(sum.parts), pace, requests }
     }
 
-    /// The causes that are there.
+    /// Returns the causes that occur.
     fn causes(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.by_cause).filter(|(_, (sum, _))| sum.time > Time::ZERO).map(|(cause, _)| cause)
     }
 }
 
-/// The pace in the requests that are looked at, and in those that they are compared with, as the [`Pace`] of a trace
-/// compares them.
+/// Pace in the examined requests and in those that they are compared with, in the unit of the trace's [`Pace`].
 pub type Paces = (f64, f64);
 
-/// A cause in one of several requests.
+/// Mean of a cause over several requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mean {
-    /// Time of it in each.
+    /// Time per request.
     pub time: f64,
-    /// Stretches of time of it in each.
+    /// Stretches of time per request.
     pub parts: f64,
-    /// The pace at which it was done; 0 where nothing was counted.
+    /// Pace at which it was done; 0 if nothing was counted.
     pub pace: f64,
-    /// In how many it is.
+    /// Number of requests that have it.
     pub requests: usize,
 }
 
@@ -124,106 +125,106 @@ pub struct Mean {
 pub struct Compared {
     /// The slow ones.
     pub slow: Side,
-    /// How many were asked for: those that are not beyond the normal ones are left out.
+    /// Number of requests asked for; those that are not beyond the normal ones are skipped.
     pub slow_asked: usize,
     /// The normal ones.
     pub normal: Side,
-    /// How much longer a slow one takes than a normal one.
+    /// Mean time by which slow requests exceed normal ones.
     pub excess: f64,
-    /// What the slow ones have more of, most first; none if nothing stands out.
+    /// Causes that are larger in slow requests, largest first; empty if nothing stands out.
     pub causes: Vec<Excess>,
-    /// The events that the slow ones are of, those with the longest first; none if nothing stands out.
+    /// Events of the slow requests, those with the longest first; empty if nothing stands out.
     pub events: Vec<Event>,
-    /// How many events there are.
+    /// Number of events.
     pub event_count: usize,
-    /// Causes that are not shown, and the share of the excess that they and smaller ones make.
+    /// Number of causes that are not shown.
     pub left_out: usize,
-    /// If all of the above is without the time in which CPUs stood still: what that makes among the slowest with it.
+    /// Time in which CPUs stood still, among the requests slowest with it, if everything above excludes that time.
     pub apart: Option<Apart>,
-    /// The share of the excess that no cause in the list makes.
+    /// Share of the excess that belongs to no listed cause.
     pub unexplained: f64,
 }
 
 impl Compared {
-    /// What is told apart, if it makes more than any cause of the list: then it is what to know first.
+    /// Returns the separate part if it is larger than any listed cause: then it is the most important result.
     pub fn mostly(&self) -> Option<&Apart> {
         self.apart.as_ref().filter(|apart| self.causes.first().is_none_or(|first| apart.cause.time > first.time))
     }
 }
 
-/// CPUs that stood still, apart from all else: among the requests that are the slowest with that time.
+/// CPUs that stood still, separate from all other causes: among the requests that are the slowest with that time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Apart {
-    /// How many those are.
+    /// Number of these requests.
     pub slow: usize,
-    /// How much longer one of them takes than a normal one.
+    /// Mean time by which they exceed normal ones.
     pub excess: f64,
-    /// What of that is time in which CPUs stood still; its rank is 0.
+    /// Part of the excess in which CPUs stood still; its rank is 0.
     pub cause: Excess,
 }
 
 /// Some of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Side {
-    /// How many.
+    /// Number of requests.
     pub count: usize,
     /// Their mean duration.
     pub mean: f64,
 }
 
-/// A cause of which the slow requests have more.
+/// A cause with more time in slow requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Excess {
-    /// 1 for the largest; 0 for what is told apart from the list.
+    /// 1 for the largest; 0 for the one reported separately from the list.
     pub rank: usize,
-    /// The cause, in words.
+    /// Cause, in words.
     pub cause: String,
-    /// What it is.
+    /// Kind of the cause.
     pub kind: Kind,
-    /// Who or what is to blame: program and thread, call, interrupt; empty for none.
+    /// Program and thread, call or interrupt to blame; empty for none.
     pub culprit: String,
-    /// Time of it in a slow request more than in a normal one.
+    /// Mean time by which it is larger in slow requests.
     pub time: f64,
-    /// That as a part of the whole excess.
+    /// That time as a part of the whole excess.
     pub share: f64,
-    /// In how many of the slow ones it is.
+    /// Number of slow requests that have it.
     pub in_slow: usize,
-    /// In how many of the normal ones.
+    /// Number of normal requests that have it.
     pub in_normal: usize,
-    /// What else is known of it.
+    /// Further details.
     pub detail: Vec<String>,
-    /// Slow requests with most of it.
+    /// Slow requests with the most time of it.
     pub examples: Vec<Example>,
 }
 
 /// A cause of all requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// The cause, in words.
+    /// Cause, in words.
     pub cause: String,
-    /// What it is.
+    /// Kind of the cause.
     pub kind: Kind,
-    /// Who or what is to blame.
+    /// Program, thread, call or interrupt to blame.
     pub culprit: String,
-    /// Time of it in each.
+    /// Mean time per request.
     pub time: f64,
-    /// That as a part of all time.
+    /// Its time as a part of all time.
     pub share: f64,
-    /// In how many it is.
+    /// Number of requests that have it.
     pub requests: usize,
 }
 
-/// How many of this many requests are to be taken for slow.
+/// Returns how many of `count` requests to treat as slow.
 fn slow_asked(count: usize, slow: f64) -> usize {
     ((count as f64 * slow).ceil() as usize).max(FEWEST.min(count / 4))
 }
 
-/// Whether requests are so few that a quarter of them is fewer than are taken for slow otherwise.
+/// True if a quarter of the requests is less than the usual minimum of slow ones.
 pub fn are_few(count: usize) -> bool {
     count < 4 * FEWEST
 }
 
-/// By which part slow ones of this many requests must take longer than normal ones.
+/// Returns the part by which slow ones of this many requests must exceed normal ones.
 pub fn excess_min(count: usize) -> f64 {
     if are_few(count) {
         EXCESS_MIN_OF_FEW
@@ -232,7 +233,7 @@ pub fn excess_min(count: usize) -> f64 {
     }
 }
 
-/// What the page of a trace with this many requests goes by, which compares others.
+/// Returns the rules for the page of a trace with this many requests, which compares other requests.
 pub fn rules(timeline: &Timeline, count: usize) -> Rules {
     Rules {
         excess_min: excess_min(count),
@@ -251,13 +252,13 @@ pub fn rules(timeline: &Timeline, count: usize) -> Rules {
     }
 }
 
-/// The name of a kind of causes, in one word.
+/// Returns the name of a kind of cause, in one word.
 pub fn word(kind: Kind) -> String {
     format!("{kind:?}").to_lowercase()
 }
 
-/// The slow requests of all, and the normal ones, among those ordered by duration; nothing of too few. A request that is
-/// normal is not slow.
+/// Returns the ranges of slow and of normal requests among all, ordered by duration; `None` if there are too few. No
+/// request is in both.
 pub fn ranges(count: usize, slow: f64, normal: &Range<f64>) -> Option<(Range<usize>, Range<usize>)> {
     let slow = slow_asked(count, slow);
     let at = |part: f64| (count as f64 * part).floor() as usize;
@@ -265,10 +266,10 @@ pub fn ranges(count: usize, slow: f64, normal: &Range<f64>) -> Option<(Range<usi
     (count >= COMPARED_MIN).then(|| (count.saturating_sub(slow).max(middle.end)..count, middle))
 }
 
-/// Whether there is something to compare among this many requests, or too few to try.
+/// Checks that the normal requests leave some slow ones. Too few requests to compare at all are not an error.
 ///
 /// # Errors
-/// A sentence, if those that are to count as normal leave none that are slow.
+/// A sentence, if the range of normal requests leaves none that are slow.
 pub fn comparable(count: usize, question: &Question) -> Result<(), String> {
     let Range { start, end } = question.normal;
     match ranges(count, question.slow, &question.normal) {
@@ -280,20 +281,20 @@ pub fn comparable(count: usize, question: &Question) -> Result<(), String> {
     }
 }
 
-/// Everything that the comparison needs.
+/// Input of the comparison.
 #[derive(Debug)]
 pub struct Data<'a> {
     /// The trace.
     pub timeline: &'a Timeline<'a>,
     /// All requests.
     pub requests: &'a [Request],
-    /// The page that shows the trace.
+    /// Page that shows the trace.
     pub page: &'a str,
-    /// Causes shown.
+    /// Number of causes shown.
     pub top: usize,
 }
 
-/// Where the time of all went, and how many causes are left out.
+/// Returns the causes of all requests' time, and the number of causes that are not shown.
 pub fn parts(data: &Data, causes: &Causes, all: &Totals, blamed: &Blamed) -> (Vec<Part>, usize) {
     let mut list: Vec<(u32, Mean)> = all.causes().map(|cause| (cause, all.of(cause))).collect();
     list.sort_by(|a, b| b.1.time.total_cmp(&a.1.time).then(a.0.cmp(&b.0)));
@@ -313,7 +314,7 @@ pub fn parts(data: &Data, causes: &Causes, all: &Totals, blamed: &Blamed) -> (Ve
     (parts.collect(), left_out)
 }
 
-/// How long CPUs stood still, of the sums of a request.
+/// Returns how long CPUs stood still, given the sums of a request.
 pub fn stood_still(causes: &Causes, sums: &[(u32, Sum)]) -> Time {
     sums.iter().filter(|(cause, _)| is_still(causes, *cause)).map(|(_, sum)| sum.time).sum()
 }
@@ -322,7 +323,7 @@ fn is_still(causes: &Causes, cause: u32) -> bool {
     causes.cause(cause).kind == Kind::Stalled
 }
 
-/// The numbers of requests by duration, less the time of each that is to be left out.
+/// Returns the numbers of requests by duration, less the time `without` of each.
 pub fn order(requests: &[Request], without: &[Time]) -> Vec<u32> {
     let without = |n: u32| without.get(n as usize).copied().unwrap_or_default();
     let mut order: Vec<u32> = (0..requests.len() as u32).collect();
@@ -330,8 +331,8 @@ pub fn order(requests: &[Request], without: &[Time]) -> Vec<u32> {
     order
 }
 
-/// Compares slow requests with normal ones, of all, which are ordered by thread and start; `still` is how long CPUs
-/// stood still in each. Nothing of too few.
+/// Compares slow requests with normal ones. All requests are ordered by thread and start; `still` is how long CPUs
+/// stood still in each. `None` if there are too few.
 pub fn compare(data: &Data, causes: &mut Causes, question: &Question, still: &[Time]) -> Option<Compared> {
     let sides = |causes: &mut Causes, without: &[Time]| Sides::new(data, causes, question, without);
     let whole = sides(causes, &[])?;
@@ -344,7 +345,7 @@ pub fn compare(data: &Data, causes: &mut Causes, question: &Question, still: &[T
     let events = whole.events(data, causes);
     let cause = whole.excesses(data, causes, vec![(cause, None, whole.more(cause))], &events).pop();
     let apart = cause.map(|cause| Apart { slow: whole.slow.requests, excess, cause: Excess { rank: 0, ..cause } });
-    // The slowest are those of all their time.
+    // The slowest requests are those by all of their time.
     Some(Compared { apart, events: events.list, event_count: events.count, ..rest })
 }
 
@@ -352,14 +353,14 @@ pub fn compare(data: &Data, causes: &mut Causes, question: &Question, still: &[T
 struct Sides {
     slow: Totals,
     normal: Totals,
-    /// Who is to blame in the slow ones.
+    /// Threads to blame in the slow requests.
     blamed: Blamed,
-    /// The numbers of the slow ones, and what each has of each cause.
+    /// Numbers of the slow requests, and the time of each cause in each of them.
     slowest: Vec<(u32, Vec<(u32, Time)>)>,
 }
 
 impl Sides {
-    /// Chosen by duration; less the time of each in which CPUs stood still, if there are such times.
+    /// Chooses both by duration, less the time `without` of each in which CPUs stood still, if given.
     fn new(data: &Data, causes: &mut Causes, question: &Question, without: &[Time]) -> Option<Sides> {
         let order = order(data.requests, without);
         let (slow, normal) = ranges(order.len(), question.slow, &question.normal)?;
@@ -397,18 +398,19 @@ impl Sides {
         Some(sides)
     }
 
-    /// That CPUs stood still, if that makes a part of the excess that counts.
+    /// Returns the cause that CPUs stood still, if it is a part of the excess that counts.
     fn still(&self, causes: &Causes) -> Option<u32> {
         let worth = |cause: &u32| self.more(*cause) > WORTH * (self.slow.mean() - self.normal.mean());
         self.slow.causes().find(|cause| is_still(causes, *cause)).filter(worth)
     }
 
-    /// How much more of a cause a slow one has.
+    /// Returns by how much the mean time of a cause is larger in slow requests.
     fn more(&self, cause: u32) -> f64 {
         self.slow.of(cause).time - self.normal.of(cause).time
     }
 
-    /// What the slow ones have more of. If they are few and take little longer, nothing stands out.
+    /// Returns the causes that are larger in slow requests. If the slow ones are few and take little longer, nothing
+    /// stands out.
     fn compared(&self, data: &Data, causes: &mut Causes, question: &Question) -> Compared {
         let (slow, normal) = (&self.slow, &self.normal);
         let excess = slow.mean() - normal.mean();
@@ -435,12 +437,12 @@ impl Sides {
         compared
     }
 
-    /// The events that the slow ones are of.
+    /// Returns the events of the slow requests.
     fn events(&self, data: &Data, causes: &mut Causes) -> Events {
         Events::new(data, causes, self.slowest.iter().map(|(number, _)| *number))
     }
 
-    /// More of these causes.
+    /// Describes the excess of these causes.
     fn excesses(
         &self,
         data: &Data,
@@ -477,8 +479,8 @@ impl Sides {
     }
 }
 
-/// Causes with what each adds to the difference between the means of some requests and of those that they are compared
-/// with, most first: by more of it (or less, if they are faster), or by the same done at another pace.
+/// Returns causes with the part that each adds to the difference between the means of two sets of requests, largest
+/// first: by more of it (or less, if `its` are faster), or by the same work at another pace.
 pub fn ranked(its: &Totals, usual: &Totals, pace: &Pace) -> Vec<(u32, Option<Paces>, f64)> {
     let excess = its.mean() - usual.mean();
     let mut list = Vec::new();
@@ -493,7 +495,7 @@ pub fn ranked(its: &Totals, usual: &Totals, pace: &Pace) -> Vec<(u32, Option<Pac
     list
 }
 
-/// A cause in words, and at which pace it was done if that is what it is about.
+/// Returns a cause in words, with its pace if the pace is what differs.
 pub fn at_pace(text: String, paces: Option<Paces>, pace: &Pace) -> String {
     match paces {
         Some((its, usual)) => format!("{text}, {}", pace.text(its, usual)),
@@ -501,7 +503,7 @@ pub fn at_pace(text: String, paces: Option<Paces>, pace: &Pace) -> String {
     }
 }
 
-/// Who or what is to blame for a cause, by name: the thread, if it is one alone.
+/// Returns the name of the thread (if it is only one), program, call or interrupt to blame for a cause.
 pub fn culprit(timeline: &Timeline, causes: &Causes, cause: u32, thread: Option<String>) -> String {
     let cause = causes.cause(cause);
     if matches!(cause.kind, Kind::Network | Kind::Resent) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is looked at once more, of the causes that are shown: which threads, which CPUs, and what they did.
+//! Details of the causes that are shown: their threads, their CPUs, and what these did.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,36 +14,36 @@ use crate::span::sample;
 use crate::span::what::Share;
 use crate::time::Time;
 
-/// Requests that are looked at, at most.
+/// Largest number of requests that are examined.
 pub const LOOKED_AT: usize = 500;
-/// Samples of fewer do not tell what most of the time went into.
+/// Least number of samples that indicate where most of the time went.
 const SAMPLES_MIN: u32 = 3;
-/// Names shown of several.
+/// Number of names shown if there are several.
 pub const NAMES: usize = 3;
 
-/// Kinds of which it matters on which CPU they happened.
+/// Kinds of causes for which the CPU matters.
 pub const OF_CPUS: [Kind; 5] = [Kind::Stalled, Kind::Queue, Kind::Idle, Kind::Interrupt, Kind::Offline];
 
-/// What is gathered of a cause.
+/// Data gathered about a cause.
 #[derive(Debug, Default)]
 struct Gathered<'a> {
     time: Time,
     threads: BTreeMap<Pid, Time>,
     cpus: BTreeMap<CpuId, Time>,
     did: BTreeMap<&'a str, Time>,
-    /// In which calls and faults a thread slept.
+    /// Calls and faults in which a thread slept.
     slept: BTreeMap<&'a str, Time>,
-    /// What the calls waited for that a thread slept in, by their names.
+    /// Calls with arguments in which a thread slept, by name of the call.
     slept_for: BTreeMap<&'a str, BTreeSet<String>>,
-    /// In which functions a CPU was when it was looked at, and how often it was.
+    /// Functions in which a CPU was sampled, with the number of samples.
     sampled: BTreeMap<&'a str, u32>,
     samples: u32,
-    /// While some other CPU was idle.
+    /// Time in which some other CPU was idle.
     beside_idle: Time,
 }
 
-/// Looks at these causes in these requests, by their numbers, or of many requests in some of them; at causes of one
-/// group together. What there is to say of each group, in sentences.
+/// Examines groups of causes in these requests, given by number, or in a selection if there are many. Returns sentences
+/// about each group.
 pub fn of(data: &Data, causes: &mut Causes, requests: &[u32], wanted: &[Vec<u32>]) -> Vec<Vec<String>> {
     let mut gathered: Vec<Gathered> = wanted.iter().map(|_| Gathered::default()).collect();
     let groups: HashMap<u32, usize> =
@@ -67,7 +67,7 @@ impl<'a> Gathered<'a> {
         self.time += dur;
         part.culprit.into_iter().for_each(|pid| *self.threads.entry(pid).or_default() += dur);
         part.cpu.into_iter().for_each(|cpu| *self.cpus.entry(cpu).or_default() += dur);
-        // Who sleeps is not in a part that a thread is not to blame for.
+        // Time in another thread's chain that no thread is to blame for has no known sleeper.
         let sleeper = part.culprit.or((cause.chain == Chain::OWN).then_some(own));
         if let (Kind::Wait, Some(call)) = (cause.kind, sleeper.and_then(|pid| timeline.slept_in(pid, part.start))) {
             let name = timeline.text(&call);
@@ -125,13 +125,13 @@ impl<'a> Gathered<'a> {
         notes
     }
 
-    /// A call, with its argument if it was the same each time.
+    /// Returns a call, with its argument if that was the same each time.
     fn slept_in(&self, name: &str) -> String {
         let calls = self.slept_for.get(name).filter(|calls| calls.len() == 1);
         calls.and_then(|calls| calls.first()).map_or_else(|| name.to_string(), String::clone)
     }
 
-    /// Where most samples were.
+    /// Describes where most samples were.
     fn functions(&self) -> String {
         let mut list: Vec<(&&str, &u32)> = self.sampled.iter().collect();
         list.sort_by_key(|(name, samples)| (std::cmp::Reverse(**samples), **name));
@@ -154,20 +154,20 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// The function that a sample is named after; none if only its address is known.
+/// Returns the function that a sample is named after; `None` if only its address is known.
 fn function(name: &str) -> Option<&str> {
     let name = name.strip_prefix("PC=")?;
     (sample::address(name).is_none()).then_some(name)
 }
 
-/// Largest first.
+/// Returns times, largest first.
 fn most<K: Ord>(times: &BTreeMap<K, Time>) -> impl Iterator<Item = (&K, Time)> {
     let mut list: Vec<(&K, Time)> = times.iter().map(|(key, time)| (key, *time)).collect();
     list.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
     list.into_iter()
 }
 
-/// How much of a part some other CPU was idle.
+/// Returns how much of a part some other CPU was idle.
 fn idle_elsewhere(timeline: &Timeline, part: &Part) -> Time {
     let (mut at, mut idle) = (part.start, Time::ZERO);
     let mut spans: Vec<(Time, Time)> = (0..timeline.cpus() as u32)

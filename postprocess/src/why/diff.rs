@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Two traces: whether requests of the second take longer than those of the first, and through what.
+//! Two traces: whether requests of the second take longer than those of the first, and which causes are responsible.
 //!
-//! Whether a percentile has changed is [`mod@change`]'s to say. Through what, the requests around it say: the mean time
-//! of each cause in those of the second trace against that in those of the first. Causes of two traces are the same if
-//! they read the same: programs by name, because threads have other numbers in each recording.
+//! [`mod@change`] decides whether a percentile has changed. The causes come from the requests around that percentile:
+//! the mean time of each cause in those of the second trace against that in those of the first. Causes of two traces
+//! are the same if their texts are the same; programs appear by name, because threads have other numbers in each
+//! recording.
 //!
-//! Invariant: what the causes of the requests around a percentile have more adds up to what these take longer.
+//! Invariant: over the requests around a percentile, the increases of the causes add up to the increase of the mean
+//! duration.
 
 use std::ops::Range;
 
@@ -25,85 +27,85 @@ use super::sweep::{sweep, Sum};
 use super::timeline::Timeline;
 use crate::time::Time;
 
-/// How two traces differ. docs/diff.schema.json describes its JSON.
+/// Difference between two traces. docs/diff.schema.json describes the JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Diff {
-    /// What was taken for a request, as a sentence.
+    /// Kind of request, as a sentence.
     pub asked: String,
-    /// How many there are in the first trace.
+    /// Number of requests in the first trace.
     pub before: usize,
-    /// And in the second.
+    /// Number of requests in the second trace.
     pub after: usize,
-    /// Changes by a smaller part than this do not matter.
+    /// Least relative change that matters.
     pub above: f64,
-    /// Of comparisons of traces that do not differ, this part at most finds a difference.
+    /// Largest part of the comparisons of equal traces that finds a difference.
     pub false_alarms: f64,
-    /// What has become of each percentile that there are enough requests for.
+    /// Change of each percentile that has enough requests.
     pub percentiles: Vec<Change>,
-    /// What that comes to: slower if one is.
+    /// Conclusion: slower if one percentile is.
     pub verdict: Verdict,
-    /// The requests around the percentile that has changed most; nothing if none has.
+    /// Requests around the percentile that has changed most; `None` if none has.
     pub through: Option<Through>,
 }
 
-/// Requests around a percentile, of two traces.
+/// Requests around a percentile, in both traces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Through {
-    /// Which percentile, as in [`Change`].
+    /// The percentile, as in [`Change`].
     pub percentile: f64,
-    /// Those of the first trace.
+    /// Requests of the first trace.
     pub before: Side,
-    /// Those of the second.
+    /// Requests of the second trace.
     pub after: Side,
-    /// How much longer one of the second takes; negative if it takes less long.
+    /// Mean increase of the duration; negative for a decrease.
     pub excess: f64,
-    /// What it has more of; or less, if it takes less long. Most first.
+    /// Causes that increased, or that decreased if the duration did; largest first.
     pub causes: Vec<More>,
-    /// Causes that are not shown, among those that are worth it.
+    /// Number of causes that matter but are not shown.
     pub left_out: usize,
-    /// The share of the excess that no cause in the list makes.
+    /// Share of the excess that belongs to no listed cause.
     pub unexplained: f64,
 }
 
-/// A cause of which the requests of the second trace have more.
+/// A cause with more time in the requests of the second trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct More {
     /// 1 for the largest.
     pub rank: usize,
-    /// The cause, in words.
+    /// Cause, in words.
     pub cause: String,
-    /// What it is.
+    /// Kind of the cause.
     pub kind: Kind,
-    /// Who or what is to blame: program, call, interrupt; empty for none.
+    /// Program, call or interrupt to blame; empty for none.
     pub culprit: String,
-    /// Time of it in a request after more than in one before; negative for less.
+    /// Increase of its mean time per request; negative for a decrease.
     pub time: f64,
-    /// That as a part of the whole excess.
+    /// The increase as a part of the whole excess.
     pub share: f64,
-    /// In how many of those before it is.
+    /// Number of requests before that have it.
     pub in_before: usize,
-    /// In how many of those after.
+    /// Number of requests after that have it.
     pub in_after: usize,
-    /// What else is known of it, in the second trace.
+    /// Further details from the second trace.
     pub detail: Vec<String>,
-    /// Requests of the second trace with most of it.
+    /// Requests of the second trace with the most time of it.
     pub examples: Vec<Example>,
 }
 
-/// What is asked of two traces.
+/// A question about two traces.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What a request is.
+    /// Kind of request.
     pub ask: Ask,
-    /// Changes by a smaller part do not matter.
+    /// Least relative change that matters.
     pub above: f64,
-    /// Causes shown.
+    /// Number of causes shown.
     pub top: usize,
-    /// The page that shows the second trace.
+    /// Page that shows the second trace.
     pub page: String,
 }
 
-/// What is kept of the first trace.
+/// State of the first trace, kept for the comparison.
 #[derive(Debug)]
 pub struct Before {
     question: Question,
@@ -112,11 +114,11 @@ pub struct Before {
 }
 
 impl Before {
-    /// Divides the time of the requests of the first trace; what a request is, if that is not asked, it decides for
-    /// both.
+    /// Divides the time of the requests of the first trace. If the question names no kind of request, this trace
+    /// decides the kind for both.
     ///
     /// # Errors
-    /// A sentence, if there are none, or too few.
+    /// A sentence, if the trace has no such requests, or too few.
     pub fn new(timeline: &Timeline, question: Question) -> Result<Before, String> {
         let ask = match question.ask {
             Ask::Best => best(timeline)?,
@@ -132,7 +134,7 @@ impl Before {
     /// Compares the second trace with the first.
     ///
     /// # Errors
-    /// A sentence, if there are no such requests in the second, or too few.
+    /// A sentence, if the second trace has no such requests, or too few.
     pub fn diff(self, timeline: &Timeline) -> Result<Diff, String> {
         let Before { question, mut lines, measured: before } = self;
         let trace = Asked::new(timeline, &question.ask)?;
@@ -141,7 +143,7 @@ impl Before {
         let is = |verdict| percentiles.iter().any(|change| change.verdict == verdict);
         let verdict = [Verdict::Slower, Verdict::Faster].into_iter().find(|verdict| is(*verdict)).unwrap_or_default();
         let changed = percentiles.iter().filter(|change| change.verdict == verdict && verdict != Verdict::Same);
-        // A third is as much of a change as three times.
+        // A change to a third is as large as one to three times.
         let by = |change: &Change| (1.0 + change.change).ln().abs();
         let most = changed.max_by(|a, b| by(a).total_cmp(&by(b)));
         let through = most.map(|change| {
@@ -162,7 +164,7 @@ impl Before {
     }
 }
 
-/// Causes by how they read.
+/// Causes by their texts.
 #[derive(Debug, Default)]
 struct Lines {
     list: Vec<Line>,
@@ -177,7 +179,7 @@ struct Line {
 }
 
 impl Lines {
-    /// The number of the line that tells a cause.
+    /// Returns the number of the line that describes a cause.
     fn of(&mut self, timeline: &Timeline, causes: &Causes, cause: u32) -> u32 {
         let text = causes.text(cause, timeline, None);
         *self.numbers.entry(text).or_insert_with_key(|text| {
@@ -188,12 +190,12 @@ impl Lines {
     }
 }
 
-/// The lines of a trace's causes, by number of cause.
+/// Lines of a trace's causes, by number of cause.
 #[derive(Debug, Default)]
 struct LineOfCause(Vec<u32>);
 
 impl LineOfCause {
-    /// Sums by line, of sums by cause.
+    /// Returns sums by line, given sums by cause.
     fn sums(
         &mut self,
         lines: &mut Lines,
@@ -215,7 +217,7 @@ impl LineOfCause {
         by_line
     }
 
-    /// The causes that a line tells.
+    /// Returns the causes that a line describes.
     fn causes(&self, line: u32) -> Vec<u32> {
         (0..).zip(&self.0).filter(|(_, its)| **its == line).map(|(cause, _)| cause).collect()
     }
@@ -225,7 +227,7 @@ impl LineOfCause {
 struct Asked<'a> {
     timeline: &'a Timeline<'a>,
     asked: String,
-    /// By thread and start.
+    /// Ordered by thread and start.
     requests: Vec<Request>,
 }
 
@@ -233,11 +235,11 @@ struct Asked<'a> {
 #[derive(Debug)]
 struct Measured {
     asked: String,
-    /// In the order of their starts.
+    /// Durations in the order of the requests' starts.
     durations: Vec<i64>,
-    /// What went into which line, of the requests around each percentile.
+    /// Time of each line in the requests around each percentile.
     around: Vec<Totals>,
-    /// What was counted.
+    /// Quantity that the trace counts.
     meter: Meter,
 }
 
@@ -276,8 +278,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Of requests ordered by duration, those around a percentile: a fifth around the median, else as far as it is from the
-/// longest, half of it to each side.
+/// Returns the range of requests, ordered by duration, around a percentile: a fifth of all around the median, else as
+/// much as lies between the percentile and the longest, half of it on each side.
 fn ranks(count: usize, part: f64) -> Range<usize> {
     let half = ((1.0 - part) / 2.0).min(0.1);
     let at = |part: f64| (count as f64 * part).round() as usize;
@@ -296,7 +298,7 @@ struct Around<'a> {
 impl Around<'_> {
     fn through(&self, causes: &mut Causes, before: &Measured, after: &Measured) -> Through {
         let n = change::PERCENTILES.iter().position(|part| *part == self.percentile).unwrap_or_default();
-        // Of what only one of them counted nothing can be said.
+        // Paces are comparable only if both traces count the same quantity.
         let pace = Some(after.meter).filter(|meter| *meter == before.meter).unwrap_or_default().pace();
         let (before, after) = (&before.around[n], &after.around[n]);
         let (before_side, after_side) = (before.side(), after.side());
@@ -333,7 +335,7 @@ impl Around<'_> {
         Through { percentile: self.percentile, before, after, excess, causes, left_out, unexplained }
     }
 
-    /// The numbers of the requests, and what each has of each line.
+    /// Returns the numbers of the requests, and the time of each line in each of them.
     fn sums(&self, causes: &mut Causes) -> Vec<(u32, Vec<(u32, Time)>)> {
         let requests = self.data.requests;
         let mut numbers: Vec<u32> = (0..requests.len() as u32).collect();

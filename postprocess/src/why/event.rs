@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events: what made one request slow made others slow, too. Two slow requests are of one event if they have half of their
-//! time in common, or if the longest part of both is of the same cause, at the same time.
+//! Events: one origin makes several requests slow. Two slow requests belong to one event if they share half of their
+//! time, or if the longest parts of both have the same cause at the same time.
 
 use std::collections::BTreeMap;
 
@@ -14,33 +14,33 @@ use super::path::{path, Part};
 use super::request::Request;
 use crate::time::Time;
 
-/// Some slow requests, told by the longest of them.
+/// Some slow requests, represented by the longest of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// Its start.
+    /// Start of that request.
     pub start: Time,
-    /// How long it took.
+    /// Its duration.
     pub dur: Time,
     /// Its thread.
     pub thread: String,
-    /// How many requests are of the event.
+    /// Number of requests in the event.
     pub requests: usize,
-    /// What its longest part went into, in words, and how long that is.
+    /// Cause of its longest part, in words.
     pub cause: String,
-    /// How long that part is.
+    /// Length of that part.
     pub time: Time,
-    /// The address of the page that shows it.
+    /// Address of the page that shows the request.
     pub address: String,
 }
 
 /// All events of some requests.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// Those with the longest requests first.
+    /// Events with the longest requests, longest first.
     pub list: Vec<Event>,
-    /// How many there are.
+    /// Number of all events.
     pub count: usize,
-    /// The event of each request, both by number.
+    /// Event of each request, both by number.
     of: HashMap<u32, usize>,
 }
 
@@ -52,7 +52,7 @@ struct Slow {
 }
 
 impl Events {
-    /// The events of these requests, by their numbers; as many are told as causes are.
+    /// Finds the events of these requests, given by number; lists as many of them as causes are shown.
     pub fn new(data: &Data, causes: &mut Causes, numbers: impl Iterator<Item = u32>) -> Events {
         let mut slow: Vec<Slow> = numbers
             .map(|number| {
@@ -64,7 +64,7 @@ impl Events {
             .collect();
         slow.sort_by_key(|slow| (slow.request.start, slow.number));
         let event = grouped(&slow);
-        // By its first request, the longest of each, and how many it has.
+        // For each first request of an event, the event's longest request and its number of requests.
         let mut longest: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (n, &first) in event.iter().enumerate() {
             let (most, requests) = longest.entry(first).or_insert((n, 0));
@@ -95,13 +95,13 @@ impl Events {
         Events { list: longest.into_iter().map(told).collect(), count, of }
     }
 
-    /// The event of a request; its own number, if it is of none.
+    /// Returns the event of a request; the request's own number if it belongs to no event.
     pub fn of(&self, number: u32) -> usize {
         self.of.get(&number).copied().unwrap_or(number as usize)
     }
 }
 
-/// For each request, in order of their starts, the first of its event.
+/// Returns, for each request in the order of their starts, the first request of its event.
 fn grouped(slow: &[Slow]) -> Vec<usize> {
     let mut first: Vec<usize> = (0..slow.len()).collect();
     let mut under_way: Vec<usize> = Vec::new();
@@ -151,7 +151,7 @@ mod tests {
             slow(0, (0, 100), (1, 10, 60)),
             // Half of the time of both.
             slow(1, (50, 150), (2, 100, 150)),
-            // The same part as that one.
+            // The same part as in that one.
             slow(2, (140, 400), (2, 145, 300)),
             // A short one within a long one, for another reason.
             slow(3, (200, 220), (3, 201, 219)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Requests to look at: of each cause those that have most of it, with the address of the page that shows them.
+//! Requests to look at: for each cause those with most of it, with the address of the page that shows them.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,23 @@ use super::event::Events;
 use super::request::Request;
 use crate::time::Time;
 
-/// Requests shown for each cause.
+/// Number of requests shown for each cause.
 const SHOWN: usize = 3;
 
 /// A request to look at.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Example {
-    /// Its start.
+    /// Start.
     pub start: Time,
-    /// How long it took.
+    /// Duration.
     pub dur: Time,
-    /// Its thread.
+    /// Thread.
     pub thread: String,
-    /// The address of the page that shows it.
+    /// Address of the page that shows it.
     pub address: String,
 }
 
-/// Of the requests with what each has of each cause, those with most of this one, of different events.
+/// Returns, from requests with the time of each cause, those with most time of this one, from different events.
 pub fn examples(data: &Data, slowest: &[(u32, Vec<(u32, Time)>)], cause: u32, events: &Events) -> Vec<Example> {
     let time = |sums: &[(u32, Time)]| sums.iter().find(|(its, _)| *its == cause).map(|(_, time)| *time);
     let of = |(number, sums): &(u32, Vec<(u32, Time)>)| Some((time(sums)?, *number));
@@ -46,8 +46,8 @@ fn example(data: &Data, request: &Request) -> Example {
     }
 }
 
-/// The address of the page that shows a request: the page's own form of it, `#request=PID@START..END`, both in seconds
-/// after the base minute.
+/// Returns the address of the page that shows a request, in the page's own form: `#request=PID@START..END`, both in
+/// seconds after the base minute.
 pub fn address(data: &Data, request: &Request) -> String {
     let Request { pid, start, end } = request;
     format!("{}#request={}@{:.8}..{:.8}", data.page, pid.number(), start.seconds(), end.seconds())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Requests that programs send to each other, by descriptor: clients', and servers'.
+//! Requests that programs send each other, identified by descriptor, on the client's and on the server's side.
 
 use foldhash::{HashMap, HashSet};
 
@@ -13,13 +13,13 @@ use crate::span::what::What;
 use crate::span::{Span, NONE};
 use crate::time::Time;
 
-/// Those of a program; where it uses one descriptor for what it sends and another for what it receives, of any.
+/// Finds the requests of a program. If it sends on one descriptor and receives on another, descriptors are ignored.
 pub fn of_program(find: impl Fn(By) -> Found, timeline: &Timeline, program: &str) -> Found {
     let one_way = !goes_both_ways(timeline, program);
     find(if one_way { By::Thread } else { By::Descriptor }).of(|pid| timeline.program(pid) == program)
 }
 
-/// Whether a program sends and receives on one descriptor: a thread of it, or of a socket several of a process.
+/// True if a program sends and receives on one descriptor, in one thread or, on a socket, in several of a process.
 fn goes_both_ways(timeline: &Timeline, program: &str) -> bool {
     let calls = Calls::new(timeline.spans);
     let mut ways: HashMap<(Pid, i64), Call> = HashMap::default();
@@ -34,10 +34,10 @@ fn goes_both_ways(timeline: &Timeline, program: &str) -> bool {
     })
 }
 
-/// What a send and a receive must have in common.
+/// Property that a send and a receive must share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Process and descriptor; and the side that a thread is on is known by that.
+    /// Process and descriptor, which also determine the side that a thread is on.
     Descriptor,
     /// The thread.
     Thread,
@@ -48,7 +48,7 @@ impl By {
         (self.owner(timeline, pid), if self == By::Descriptor { s.arg } else { 0 })
     }
 
-    /// Whose the descriptors of a thread are.
+    /// Returns the owner of a thread's descriptors.
     fn owner(self, timeline: &Timeline, pid: Pid) -> Pid {
         match self {
             By::Descriptor => timeline.spans.meta.process_of(pid),
@@ -57,9 +57,9 @@ impl By {
     }
 }
 
-/// From a send on a descriptor to the next receive on it that returns something, of descriptors on which a thread
-/// begins by sending. What another thread receives is for the one that sent, if the process connected and one alone has.
-/// One that is not over counts where it is known that there are answers.
+/// Finds requests of clients: from a send on a descriptor to the next receive on it that returns data, on descriptors
+/// on which a thread begins by sending. Data received by another thread is for the sender if the process connected the
+/// descriptor and only one thread has sent. An unfinished request counts if the descriptor is known to get responses.
 pub fn clients(timeline: &Timeline, by: By) -> Found {
     let mut open: HashMap<(Pid, i64), Vec<(Pid, Time)>> = HashMap::default();
     let mut found = Vec::new();
@@ -99,15 +99,15 @@ pub fn clients(timeline: &Timeline, by: By) -> Found {
     Found { requests: found, unfinished: unfinished.collect(), ..Found::default() }
 }
 
-/// From the arrival of what a thread receives on a descriptor to the last send on it before the thread receives again
-/// on it or waits; of descriptors on which a thread begins by receiving. If another thread sends, the request is that
-/// one's time. What it goes on to send, of a long answer or what others answer it bit by bit, belongs to the request
-/// as long as it has received nothing from clients since it last asked which descriptors are ready.
+/// Finds requests to servers: from the arrival of what a thread receives on a descriptor to the last send on it before
+/// the thread receives on it again or waits, on descriptors on which a thread begins by receiving. If another thread
+/// sends, the request is that thread's time. Further sends, of a long response or one that depends on others, belong to
+/// the request as long as the server has received nothing from clients since it last polled its descriptors.
 ///
-/// What ends the thread's wait for the network has arrived by then: the first thing that it receives afterwards arrived
-/// with the softirq that woke it. The rest had arrived when the thread last asked which descriptors are ready; where it
-/// does not ask, when it began to receive. What it learns of or receives first after it was stopped arrived at some
-/// moment since then: such a request begins with the stop.
+/// The data that ends the thread's wait for the network has already arrived: what the thread receives first afterwards
+/// arrived with the softirq that woke it. The rest had arrived when the thread last polled, or if it does not poll,
+/// when it began to receive. Data that the thread learns of or receives first after a stop arrived at some moment since
+/// then, so the request begins with the stop.
 pub fn served(timeline: &Timeline, by: By) -> Found {
     let mut threads: HashMap<Pid, Serving> = HashMap::default();
     let mut receivers: HashMap<(Pid, i64), Pid> = HashMap::default();
@@ -123,7 +123,7 @@ pub fn served(timeline: &Timeline, by: By) -> Found {
                     serving.ask();
                     (serving.arrival, serving.stopped) = (Some(arrival(timeline, &s)), None);
                 }
-                // Of a request that is under way a stop is a part.
+                // A stop during a request is part of it.
                 Reason::Stop | Reason::Trace | Reason::Frozen if !serving.is_busy(by.owner(timeline, pid), &sides) => {
                     serving.stopped.get_or_insert(wait);
                 }
@@ -138,7 +138,7 @@ pub fn served(timeline: &Timeline, by: By) -> Found {
                     match s.ret {
                         NONE => serving.arrival = None,
                         1.. => serving.polled = Some(serving.stopped.take().unwrap_or(end(&s))),
-                        // A signal ended its wait, or a timeout: then nothing had arrived.
+                        // A signal or a timeout ended the wait: nothing had arrived.
                         ret => {
                             serving.hears = true;
                             (serving.arrival, serving.polled) = (None, Some(end(&s)));
@@ -187,7 +187,7 @@ pub fn served(timeline: &Timeline, by: By) -> Found {
     Found { requests: found, unfinished, ..Found::default() }
 }
 
-/// The wait that a wakeup ended: when it began, and for what it was.
+/// Returns the wait that a wakeup ended: its start and its reason.
 fn ended(timeline: &Timeline, pid: Pid, arc: &Span) -> Option<(Time, Reason)> {
     let thread = timeline.thread(pid)?;
     let after = thread.waits.partition_point(|&n| timeline.rows.end(n) < arc.start);
@@ -196,52 +196,52 @@ fn ended(timeline: &Timeline, pid: Pid, arc: &Span) -> Option<(Time, Reason)> {
     (end(&wait) == arc.start).then_some((wait.start, reason))
 }
 
-/// When what a wakeup brings had arrived: the start of the softirq that brought it.
+/// Returns when the data that a wakeup announces had arrived: the start of the softirq that brought it.
 fn arrival(timeline: &Timeline, arc: &Span) -> Time {
     let is_softirq = |b: &Span| b.level() == Some(Level::Softirq);
     let running = arc.cpu.and_then(|cpu| timeline.before(cpu, arc.start + Time::UNIT).next());
     running.filter(is_softirq).map_or(arc.start, |bringer| bringer.start)
 }
 
-/// What a thread that serves has under way.
+/// State of a thread that serves requests.
 #[derive(Debug, Default)]
 struct Serving {
-    /// When what it receives next arrived, if it was woken for that.
+    /// Arrival of the data that it receives next, if it was woken for that.
     arrival: Option<Time>,
-    /// When it was stopped, since it last waited for something to receive.
+    /// Start of a stop since it last waited for something to receive.
     stopped: Option<Time>,
-    /// When it last was told which descriptors are ready.
+    /// Time at which it last learned which descriptors are ready.
     polled: Option<Time>,
-    /// Whether it has heard of another request since, or has something else to do.
+    /// True if it has heard of another request since, or has something else to do.
     hears: bool,
-    /// By descriptor.
+    /// Open requests by descriptor.
     open: HashMap<i64, Open>,
 }
 
 /// A request that has arrived.
 #[derive(Debug)]
 struct Open {
-    /// When.
+    /// Time of arrival.
     start: Time,
-    /// Which thread last sent an answer, and until when.
+    /// Thread that sent the last part of the response, and the end of that send.
     sent: Option<(Pid, Time)>,
-    /// Whether the thread has asked since which descriptors are ready.
+    /// True if the thread has polled its descriptors since.
     asked: bool,
 }
 
 impl Serving {
-    /// Whether it has received what it has not answered.
+    /// True if it has received a request that it has not responded to.
     fn is_busy(&self, owner: Pid, sides: &Sides) -> bool {
         self.open.iter().any(|(on, open)| open.sent.is_none() && sides.sure.contains(&(owner, *on)))
     }
 
-    /// It asks which descriptors are ready: what it has responded to is over, unless more of it follows.
+    /// The thread polls its descriptors: requests with a response are over, unless more of the response follows.
     fn ask(&mut self) {
         (self.polled, self.hears) = (None, false);
         self.open.values_mut().for_each(|open| open.asked = open.sent.is_some());
     }
 
-    /// It sends, or another thread does for it; whether that answers a request.
+    /// The thread sends, or another one for it. Returns whether that responds to a request.
     fn sends(&mut self, on: i64, by: (Pid, Time), found: &mut Vec<Request>) -> bool {
         if self.hears && self.open.get(&on).is_some_and(|open| open.asked) {
             self.flush_one(on, found);
@@ -251,7 +251,7 @@ impl Serving {
         true
     }
 
-    /// What it has responded to is over.
+    /// Ends the request on a descriptor if it has a response.
     fn flush_one(&mut self, descriptor: i64, found: &mut Vec<Request>) {
         if let Some(&Open { start, sent: Some((pid, end)), .. }) = self.open.get(&descriptor) {
             found.push(Request { pid, start, end });
@@ -260,16 +260,16 @@ impl Serving {
     }
 }
 
-/// On which side of a descriptor threads are: the client's if their process connected it, or did not accept it and they
-/// began by sending.
+/// Sides of descriptors that threads are on: the client's if their process connected the descriptor, or did not accept
+/// it and they began by sending.
 #[derive(Debug)]
 struct Sides {
     by: By,
-    /// By thread and descriptor: how it began.
+    /// How a thread began on a descriptor.
     begun: HashMap<(Pid, i64), Side>,
-    /// Those that were connected or accepted.
+    /// Descriptors that were connected or accepted.
     known: HashMap<(Pid, i64), Side>,
-    /// Those, and where a request was answered: no files.
+    /// Those, and descriptors on which a request got a response: none of them is a file.
     sure: HashSet<(Pid, i64)>,
 }
 
@@ -290,7 +290,7 @@ impl Sides {
         self.by == By::Thread || *self.known.get(&key).unwrap_or(&begun) == side
     }
 
-    /// Whether what is sent on a descriptor goes to clients for sure: on others, threads of a process may wake each other.
+    /// True if sends on a descriptor surely go to clients; on others, threads of a process may wake each other.
     fn are_clients(&self, timeline: &Timeline, key: (Pid, i64), sent: &Span) -> bool {
         let known = self.known.get(&key).map(|side| *side == Side::Server);
         known.unwrap_or_else(|| is_of_socket(timeline, sent))
@@ -313,13 +313,13 @@ impl Sides {
     }
 }
 
-/// Whether only sockets have this call that sends or receives.
+/// True if a call that sends or receives exists for sockets only.
 fn is_of_socket(timeline: &Timeline, s: &Span) -> bool {
     let name = timeline.text(s);
     name.starts_with("send") || name.starts_with("recv")
 }
 
-/// The thread that makes a call, if it is one.
+/// Returns the thread that makes a call, if the span is a call.
 fn caller(s: &Span) -> Option<Pid> {
     s.thread().filter(|_| s.level() == Some(Level::Syscall))
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Numbers of spans by time, and where in such a list a moment is: a search in millions begins among a few.
+//! Numbers of spans by time, and the place of a moment in them: an index limits a search in millions of spans to a few.
 
 use std::ops::Range;
 
 use super::rows::Rows;
 use crate::time::Time;
 
-/// Spans for each step of time, about.
+/// Approximate number of spans in each step of time.
 const EACH: usize = 8;
 
-/// Spans that follow each other, by number, and where those of each step of time begin.
+/// Consecutive spans by number, with an index of where each step of time begins.
 #[derive(Debug, Default)]
 pub struct Lookup {
     /// The spans, in the order of their starts.
@@ -17,12 +17,12 @@ pub struct Lookup {
     first: Time,
     /// Binary logarithm of a step.
     step: u32,
-    /// Of each step, the place of the first span that starts in it or later.
+    /// For each step, the place of the first span that starts in it or later.
     places: Vec<u32>,
 }
 
 impl Lookup {
-    /// Of spans in the order of their starts.
+    /// Takes spans in the order of their starts.
     pub fn new(numbers: Vec<u32>, rows: Rows) -> Lookup {
         let start = |at: Option<&u32>| at.map_or(Time::ZERO, |&number| rows.start(number));
         let (first, last) = (start(numbers.first()), start(numbers.last()));
@@ -42,21 +42,21 @@ impl Lookup {
         (at.saturating_sub(self.first).0.max(0) as u64 >> self.step) as usize
     }
 
-    /// Between which places the step of a moment is.
+    /// Returns the range of places in which the step of a moment lies.
     fn around(&self, at: Time) -> Range<usize> {
         let step = self.step_of(at);
         let place = |step: usize| self.places.get(step).map_or(self.numbers.len(), |&place| place as usize);
         place(step)..place(step + 1)
     }
 
-    /// How many start before a moment.
+    /// Counts the spans that start before a moment.
     pub fn starting_before(&self, at: Time, rows: Rows) -> usize {
         let Range { start, end } = self.around(at);
         start + self.numbers[start..end].partition_point(|&number| rows.start(number) < at)
     }
 
-    /// The place of the first that ends after a moment. Of those that start together one of no length comes last, though
-    /// it ends first.
+    /// Returns the place of the first span that ends after a moment. Among spans that start together, one of no length
+    /// comes last although it ends first.
     pub fn first_after(&self, at: Time, rows: Rows) -> usize {
         let Range { start, end } = self.around(at);
         let mut place = start + self.numbers[start..end].partition_point(|&number| rows.start(number) <= at);

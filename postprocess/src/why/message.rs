@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Messages: packets of flows of which both ends are in the trace, on one machine or on two, and whom they woke.
+//! Messages: packets of flows with both ends in the trace, on one machine or on two, and the threads they woke.
 //!
-//! A thread that waits for the network is woken by the softirq that received a packet. The packet was sent at a moment
-//! that the trace has, by a thread that it has: until then the waiting thread waited for that one, and from then on for
+//! A thread that waits for the network is woken by the softirq that received a packet. The trace has the moment the
+//! packet was sent and the thread that sent it: until then the waiting thread waited for the sender, from then on for
 //! the network.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,15 +17,15 @@ use crate::id::{CpuId, Pid};
 use crate::span::Span;
 use crate::time::Time;
 
-/// Between two parts of one burst of interrupts this may lie.
+/// Longest gap between two parts of one burst of interrupts.
 const BETWEEN: Time = Time(100);
 
 /// All packets of flows with data that were received.
 #[derive(Debug, Default)]
 pub struct Messages {
-    /// By CPU: what it received, by time.
+    /// Received packets of each CPU, by time.
     received: HashMap<CpuId, Vec<Received>>,
-    /// Which thread has sent on which flow.
+    /// Threads with the flows that they have sent on.
     talks: HashSet<(Pid, u32)>,
 }
 
@@ -39,11 +39,11 @@ struct Received {
 /// A message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent: Time,
-    /// By whom, if that is known.
+    /// Sender, if known.
     pub by: Option<Pid>,
-    /// Whether it was sent again before it arrived.
+    /// True if it was sent again before it arrived.
     pub again: bool,
 }
 
@@ -54,7 +54,7 @@ struct Packet {
     cpu: CpuId,
     flow: u32,
     tcp: bool,
-    /// Of TCP the place of its first byte in the flow, else what its data hash to.
+    /// For TCP the place of its first byte in the flow, else the hash of its data.
     place: i64,
 }
 
@@ -63,18 +63,18 @@ struct Sent {
     at: Time,
     cpu: CpuId,
     bytes: u32,
-    /// The thread that sent it, or the last one that did on its flow.
+    /// Thread that sent it, or the last one that sent on its flow.
     by: Option<Pid>,
-    /// When it was first sent again.
+    /// Time at which it was first sent again.
     again: Option<Time>,
-    /// Whether it has been received.
+    /// True if it has been received.
     arrived: bool,
 }
 
-/// By flow and place: what was sent there, by time.
+/// Packets sent at each place of a flow, by time.
 type All = BTreeMap<(u32, i64), Vec<Sent>>;
 
-/// By flow of TCP: the place of the last packet. Sequence numbers begin anew after 2^32 bytes, places do not.
+/// Place of the last packet of each TCP flow. Sequence numbers wrap after 2^32 bytes, places do not.
 #[derive(Debug, Default)]
 struct Places(HashMap<u32, i64>);
 
@@ -87,7 +87,7 @@ impl Places {
 }
 
 impl Messages {
-    /// Those of a trace.
+    /// Finds the messages of a trace.
     pub fn of(timeline: &Timeline) -> Messages {
         let mut all = Messages::default();
         let (mut sent, mut received) = (All::new(), Vec::new());
@@ -121,8 +121,8 @@ impl Messages {
         all
     }
 
-    /// The message by which a thread was woken: the last one of the same burst of softirqs on a flow of the thread, or
-    /// if it has sent on none yet, the last one.
+    /// Returns the message that woke a thread: the last one in the same burst of softirqs on a flow of the thread or,
+    /// if the thread has not sent on any of them yet, the last one of all.
     pub fn woke(&self, timeline: &Timeline, pid: Pid, arc: &Span) -> Option<Message> {
         let list = self.received.get(&arc.cpu?)?;
         let before = || list[..list.partition_point(|one| one.at <= arc.start)].iter().rev();
@@ -134,7 +134,7 @@ impl Messages {
     }
 }
 
-/// A packet is sent, perhaps again.
+/// Records a packet that is sent, perhaps again.
 fn send(all: &mut All, packet: &Packet, bytes: u32, by: Option<Pid>, again: bool) {
     let Packet { at, cpu, .. } = *packet;
     let list = all.entry((packet.flow, packet.place)).or_default();
@@ -147,8 +147,8 @@ fn send(all: &mut All, packet: &Packet, bytes: u32, by: Option<Pid>, again: bool
     }
 }
 
-/// What arrives with a packet: of all that are like it the last one that was sent by then. Where that has arrived
-/// already, it may be the next one, if the clocks of the two CPUs may be wrong by so much.
+/// Returns the message that arrives with a packet: the last matching one sent by then. If that one has already arrived,
+/// it may be the next one, if the clocks of the two CPUs can differ by that much.
 fn arrive(all: &mut All, packet: &Packet, apart: impl Fn(CpuId) -> Time) -> Option<Message> {
     let key = (packet.flow, packet.place);
     let ((flow, first), list) = all.range_mut(..=key).next_back()?;
@@ -168,7 +168,7 @@ fn arrive(all: &mut All, packet: &Packet, apart: impl Fn(CpuId) -> Time) -> Opti
     Some(Message { sent: one.at.min(packet.at), by: one.by, again })
 }
 
-/// By how much the clocks of two CPUs may differ, if that is known; those of one machine do not.
+/// Returns by how much the clocks of two CPUs may differ, if known; those of one machine do not.
 fn apart(timeline: &Timeline, one: CpuId, other: CpuId) -> Time {
     let machines = &timeline.spans.meta.machines;
     let of = |cpu: CpuId| machines.partition_point(|machine| machine.first_cpu <= cpu.number()).checked_sub(1);
@@ -185,7 +185,7 @@ fn is_interrupt(span: &Span) -> bool {
     matches!(span.level(), Some(Level::Softirq | Level::Irq))
 }
 
-/// When the softirqs began in which a thread was woken; `None` if it was not woken in one.
+/// Returns the start of the softirqs in which a thread was woken; `None` if it was not woken in one.
 fn burst(timeline: &Timeline, arc: &Span) -> Option<Time> {
     let mut before = timeline.before(arc.cpu?, arc.start + Time::UNIT).skip_while(|s| s.start > arc.start);
     let mut since = before.next().filter(is_interrupt)?.start;

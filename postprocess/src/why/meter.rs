@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How fast the same work was done, of what a trace counts: instructions per cycle, else cache misses, else the frequency
-//! of the CPUs.
+//! Speed of work, from what a trace counts: instructions per cycle, else cache misses, else the frequency of the CPUs.
 //!
-//! A cycle here is one of the TSC: at half of the frequency there are half as many instructions in each.
+//! A cycle here is one of the TSC: at half the frequency, each has half as many instructions.
 
 use kutrace_format::flag::{IPC, LLC};
 
@@ -13,20 +12,20 @@ use crate::span::ipc::{sixteenths, sixteenths_of_class};
 use crate::span::Span;
 use crate::time::Time;
 
-/// The same work is slower if it is done at less than this part of the usual pace.
+/// Work is slower if it is done at less than this part of the usual pace.
 const OTHER: f64 = 0.9;
-/// Memory answers about 100 ns after a miss: so much of each microsecond one takes.
+/// Part of each microsecond that one miss takes: memory responds after about 100 ns.
 const MISS: f64 = 0.1;
 
-/// What a trace counts.
+/// Quantity that a trace counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Meter {
-    /// Nothing of these.
+    /// None of the following.
     #[default]
     Nothing,
     /// Instructions per cycle.
     Instructions,
-    /// The same, of which codes have two bits, beside two of misses.
+    /// Instructions per cycle, in codes of two bits next to two bits of misses.
     Coarse,
     /// Cache misses.
     Misses,
@@ -35,7 +34,7 @@ pub enum Meter {
 }
 
 impl Meter {
-    /// What a trace with these flags counts, and perhaps samples of the frequency.
+    /// Returns the quantity counted by a trace with these flags and, if `has_frequency`, samples of the frequency.
     pub fn of(flags: u32, has_frequency: bool) -> Meter {
         match (flags & IPC != 0, flags & LLC != 0, has_frequency) {
             (true, false, _) => Meter::Instructions,
@@ -46,7 +45,7 @@ impl Meter {
         }
     }
 
-    /// What a CPU counted in a piece of a span: the pace in its smallest unit, times the time.
+    /// Returns the work counted in a piece of a span: the pace in its smallest unit, times the time.
     pub fn work(self, timeline: &Timeline, span: &Span, from: Time, to: Time) -> i64 {
         let time = (to - from).0;
         match self {
@@ -58,12 +57,12 @@ impl Meter {
         }
     }
 
-    /// What compares paces, and says them.
+    /// Returns the rules to compare paces and their unit.
     pub fn pace(self) -> Pace {
         let (unit, scale, cost) = match self {
             Meter::Nothing => ("", 1.0, 0.0),
             Meter::Instructions | Meter::Coarse => ("instructions per cycle", 16.0, 0.0),
-            // Thousandths of a miss in 10 ns.
+            // In thousandths of a miss per 10 ns.
             Meter::Misses => ("cache misses per us", 10.0, MISS),
             Meter::Frequency => ("GHz", 1_000.0, 0.0),
         };
@@ -71,7 +70,7 @@ impl Meter {
     }
 }
 
-/// The middle of what a code of misses stands for.
+/// Returns the middle of the range that a code of misses stands for.
 const fn misses(code: u8) -> i64 {
     match code & 15 {
         0 => 0,
@@ -81,7 +80,8 @@ const fn misses(code: u8) -> i64 {
 }
 
 impl Pace {
-    /// How much longer the same work took than at the usual pace, in a time: of work done slower, or if `faster`, faster.
+    /// Returns how much longer the same work took than at the usual pace, for work that is slower or, if `faster`,
+    /// faster.
     pub fn longer(&self, (its, its_time): (f64, f64), (usual, usual_time): (f64, f64), faster: bool) -> f64 {
         let both = its_time > 0.0 && usual_time > 0.0;
         let ratio = match self.cost > 0.0 {
@@ -97,7 +97,7 @@ impl Pace {
         }
     }
 
-    /// What is to be said of a cause that is done at another pace.
+    /// Describes the pace of a cause against the usual one.
     pub fn text(&self, its: f64, usual: f64) -> String {
         let slower = if (its < usual) == (self.cost == 0.0) { "slower" } else { "faster" };
         format!("{slower}: {:.2} {}, not {:.2}", its / self.scale, self.unit, usual / self.scale)
@@ -113,7 +113,7 @@ mod tests {
         let pace = Meter::Misses.pace();
         let per_us = |misses: f64| misses * pace.scale;
         let longer = |its: f64, usual: f64| pace.longer((per_us(its), 100.0), (per_us(usual), 40.0), false);
-        // Each of two more in a microsecond takes a tenth of that.
+        // Each of two more misses in a microsecond takes a tenth of that.
         assert!((longer(5.0, 3.0) - 20.0).abs() < 1e-9);
         assert_eq!(longer(3.5, 3.0), 0.0);
         assert_eq!(longer(90.0, 3.0), 60.0);

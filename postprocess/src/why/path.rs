@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The critical path of a thread: whose time it was, at each moment.
+//! The critical path of a thread: the cause of each moment of its time.
 //!
-//! While the thread has a CPU, what that CPU does is the cause. While the thread could run and did not, it is whoever
-//! had the CPU on which it runs next. While it sleeps, it is what the thread that wakes it does meanwhile, in the same
-//! way; and where no thread does the waking but a device or a timer, what it waits for.
+//! While the thread has a CPU, the cause is what that CPU does. While the thread could run but does not, the cause is
+//! whatever has the CPU on which it runs next. While the thread sleeps, the cause is what the thread that wakes it does
+//! in that time, found in the same way; if a device or a timer wakes it, the cause is what it waits for.
 //!
-//! Invariant: what the cause is at a moment depends on the thread and the moment alone; so the path of a request is a
-//! piece of the path of any longer stretch of its thread.
+//! Invariant: the cause of a moment depends on the thread and the moment alone, so the path of a request is a piece of
+//! the path of any longer stretch of its thread.
 
 use super::cause::{Cause, Causes, Chain, Kind, ENDED, NAMELESS, UNBORN};
 use super::message::Message;
@@ -21,56 +21,56 @@ use crate::span::what::{Activity, Share, What};
 use crate::span::Span;
 use crate::time::Time;
 
-/// From waiting thread to waking thread this often at most: more than a trace without damage has.
+/// Largest number of steps from a waiting thread to its waker; an undamaged trace never needs more.
 const DEPTH: u32 = 64;
-/// Between two runs this may lie without a wait that says why: shorter ones have no span.
+/// Longest gap between two runs without a wait that explains it: shorter waits have no span.
 const SHORT: Time = Time(2 * crate::span::wake::SHORT.0);
 
 /// A part of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// From when.
+    /// Start.
     pub start: Time,
-    /// Until when.
+    /// End.
     pub end: Time,
-    /// On which CPU, if on one.
+    /// CPU, if it was on one.
     pub cpu: Option<CpuId>,
-    /// The thread that is to blame, if it is not the own.
+    /// Thread to blame, if it is not the request's own.
     pub culprit: Option<Pid>,
-    /// Into what it went, by its number.
+    /// Number of the cause.
     pub cause: u32,
-    /// What [`super::meter`] counted; 0 for nothing.
+    /// Amount counted by [`super::meter`]; 0 if nothing was counted.
     pub work: i64,
 }
 
 impl Part {
-    /// The instructions of so much of it.
+    /// Returns the share of the counted work in this much of the part's time.
     pub fn work_of(&self, time: Time) -> i64 {
         (i128::from(self.work) * i128::from(time.0) / i128::from((self.end - self.start).0.max(1))) as i64
     }
 }
 
-/// Divides the time of a request: parts follow each other, from its start to its end.
+/// Divides the time of a request into parts that follow each other, from its start to its end.
 pub fn path(timeline: &Timeline, causes: &mut Causes, request: &Request) -> Vec<Part> {
     let mut stretch = Stretch::new(timeline, request);
     stretch.divide(timeline, causes, request.end);
     stretch.parts
 }
 
-/// A stretch of a thread's time, divided as far as it has been asked for.
+/// A stretch of a thread's time, divided as far as requested.
 #[derive(Debug)]
 pub struct Stretch {
     of: Of,
     /// Parts that follow each other.
     pub parts: Vec<Part>,
-    /// The run of the thread that comes next.
+    /// Next run of the thread.
     run: usize,
-    /// Up to here the time is divided.
+    /// End of the divided time.
     at: Time,
 }
 
 impl Stretch {
-    /// From the start of `request` to its end, not divided yet.
+    /// Makes the stretch from the start of `request` to its end, not divided yet.
     pub fn new(timeline: &Timeline, request: &Request) -> Stretch {
         let of = Of { pid: request.pid, chain: Chain::OWN, untold: None, till: request.end, asker: None };
         let runs = timeline.thread(request.pid).map_or(&[][..], |thread| &thread.runs);
@@ -78,7 +78,7 @@ impl Stretch {
         Stretch { of, parts: Vec::new(), run, at: request.start }
     }
 
-    /// Divides its time up to `to` or further, so that no part which starts before `to` changes any more.
+    /// Divides the time up to `to` or further, so that no part that starts before `to` will change.
     pub fn divide(&mut self, timeline: &Timeline, causes: &mut Causes, to: Time) {
         let (mut path, till) =
             (Path { timeline, causes, parts: &mut self.parts, at: self.at, ran: None }, self.of.till);
@@ -97,24 +97,24 @@ impl Stretch {
     }
 }
 
-/// Whose time is followed.
+/// Thread whose time is followed.
 #[derive(Clone, Copy, Debug)]
 struct Of {
     /// The thread.
     pid: Pid,
-    /// Whom the request waits for.
+    /// Threads that the request waits for.
     chain: Chain,
-    /// The name of the wait that is told instead of those of this thread, and of what ended it: it works when a device
-    /// tells it to.
+    /// Name of the wait to report instead of this thread's own, and of what ended it, for a thread that works on behalf
+    /// of a device.
     untold: Option<(NameId, NameId)>,
-    /// Until when: to the end of the request, or to when the thread woke who waits for it.
+    /// Limit: the end of the request, or the time at which the thread woke the one that waits for it.
     till: Time,
-    /// Who waits for the thread; none for the request's own.
+    /// Thread that waits for this one; `None` for the request's own.
     asker: Option<Pid>,
 }
 
 impl Of {
-    /// Who is to blame for what the thread does: it, if it is not the request's own.
+    /// Returns the thread to blame for what this thread does: itself, unless it is the request's own.
     fn blamed(&self) -> Option<Pid> {
         (self.chain != Chain::OWN).then_some(self.pid)
     }
@@ -124,14 +124,14 @@ struct Path<'a> {
     timeline: &'a Timeline<'a>,
     causes: &'a mut Causes,
     parts: &'a mut Vec<Part>,
-    /// Up to here the time is divided.
+    /// End of the divided time.
     at: Time,
-    /// What a CPU does, while that is counted.
+    /// Span that the CPU executes, while its work is counted.
     ran: Option<Span>,
 }
 
 impl Path<'_> {
-    /// What comes next has this cause, until `end`.
+    /// Assigns a cause to the time up to `end`.
     fn until(&mut self, end: Time, cause: Cause, cpu: Option<CpuId>, culprit: Option<Pid>) {
         if end <= self.at {
             return;
@@ -145,7 +145,7 @@ impl Path<'_> {
         self.at = end;
     }
 
-    /// Divides the time until `to` by what a thread does.
+    /// Divides the time up to `to` by what a thread does.
     fn follow(&mut self, of: Of, to: Time, depth: u32) {
         let timeline = self.timeline;
         let thread = timeline.thread(of.pid);
@@ -161,7 +161,7 @@ impl Path<'_> {
         self.rest(thread, of, to, depth);
     }
 
-    /// Divides the time until a thread has run once more, or until `to`.
+    /// Divides the time up to the end of the thread's next run, or up to `to`.
     fn run(&mut self, thread: &Thread, n: usize, of: Of, to: Time, depth: u32) {
         let run = &thread.runs[n];
         if run.start > self.at {
@@ -173,7 +173,7 @@ impl Path<'_> {
         }
     }
 
-    /// Divides the time until `to`, in which a thread does not run any more.
+    /// Divides the time up to `to`, in which a thread does not run any more.
     fn rest(&mut self, thread: Option<&Thread>, of: Of, to: Time, depth: u32) {
         match thread {
             Some(thread) if self.at < to && thread.exit.is_some_and(|exit| exit <= self.at) => {
@@ -198,7 +198,7 @@ impl Path<'_> {
         }
     }
 
-    /// What a CPU does for a thread.
+    /// Returns the cause for what a CPU does for a thread.
     fn executing(&self, span: &Span, of: Of) -> (Cause, Option<Pid>) {
         let blamed = of.blamed();
         let does = |kind, name| (Cause { chain: of.chain, ..Cause::own(kind, name) }, blamed);
@@ -213,19 +213,19 @@ impl Path<'_> {
         }
     }
 
-    /// What the host did instead of running a CPU, where that is known.
+    /// Returns what the host did instead of running a CPU, if known.
     fn stolen(&self, span: &Span) -> NameId {
         stolen::sentence(self.timeline.text(span)).map_or(NAMELESS, |_| span.name)
     }
 
-    /// An interrupt, and who sent it if a thread did.
+    /// Returns the cause for an interrupt, and the thread that sent it, if one did.
     fn interrupted(&self, span: &Span) -> (Cause, Option<Pid>) {
         let cause = Cause::own(Kind::Interrupt, span.name);
         let sender = self.timeline.sender(span);
         (Cause { by: sender.map_or(NAMELESS, |pid| self.timeline.program_id(pid)), ..cause }, sender)
     }
 
-    /// The thread does not run until `to`; it had one CPU, and then it has another.
+    /// Divides the time up to `to`, in which the thread does not run; `cpus` are its CPUs before and after.
     fn off_cpu(&mut self, thread: &Thread, of: Of, to: Time, cpus: (Option<CpuId>, Option<CpuId>), depth: u32) {
         let timeline = self.timeline;
         let rows = timeline.rows;
@@ -251,7 +251,7 @@ impl Path<'_> {
         self.untold(of, to, cpus.1);
     }
 
-    /// The thread is not born yet: it is what the thread does that starts it.
+    /// Divides time before the birth of the thread: the cause is what the thread that starts it does.
     fn unborn(&mut self, by: Pid, born: Time, of: Of, to: Time, depth: u32) {
         let in_order = depth == 0 || born <= of.till;
         if in_order && depth < DEPTH && of.untold.is_none() {
@@ -261,7 +261,7 @@ impl Path<'_> {
         }
     }
 
-    /// Time off the CPU without a wait.
+    /// Divides time off the CPU without a wait.
     fn untold(&mut self, of: Of, to: Time, next: Option<CpuId>) {
         let waits = Cause { chain: of.chain, ..Cause::own(Kind::Queue, NAMELESS) };
         match (to - self.at, of.untold) {
@@ -274,9 +274,9 @@ impl Path<'_> {
         }
     }
 
-    /// The thread could run; whoever has the CPU that it gets next is the cause. Where that is idle though the thread
-    /// competed with others, it was pulled over from the CPU that it had before. A thread that lost its CPU to another
-    /// stands in line there, as long as that CPU has something to do.
+    /// Divides time in which the thread could run; the cause is whatever has the CPU that the thread gets next. If that
+    /// CPU is idle although the thread competed with others, the thread was pulled over from its previous CPU. A thread
+    /// that lost its CPU to another one queues there as long as that CPU has something to do.
     fn runnable(
         &mut self,
         thread: &Thread,
@@ -308,21 +308,21 @@ impl Path<'_> {
         self.until(to, own(Kind::Queue), Some(cpu), None);
     }
 
-    /// Whether a thread had a CPU when it began to wait for one.
+    /// True if a thread had a CPU when it began to wait for one.
     fn preempted(&self, thread: &Thread, wait: &Span) -> bool {
         let after = thread.runs.partition_point(|run| run.end < wait.start);
         let had_one = thread.runs.get(after).is_some_and(|run| run.end == wait.start);
         had_one && self.timeline.wakeup(thread, wait.start).is_none()
     }
 
-    /// When a CPU has nothing to do any more; `to`, if not before.
+    /// Returns when a CPU runs out of work; `to`, if not before.
     fn idle_from(&self, cpu: CpuId, to: Time) -> Time {
         let is_idle = |span: &Span| span.activity().is_some_and(|a| a.share() == Share::Idle);
         let idle = self.timeline.executed(cpu, self.at, to).find(is_idle);
         idle.map_or(to, |span| span.start.clamp(self.at, to))
     }
 
-    /// What a CPU did that the thread waited for.
+    /// Divides time in which the thread waited for what a CPU did.
     fn behind(&mut self, cpu: CpuId, of: Of, to: Time) {
         let (timeline, from) = (self.timeline, self.at);
         for span in timeline.executed(cpu, from, to) {
@@ -338,7 +338,7 @@ impl Path<'_> {
             Some(activity) if matches!(activity.share(), Share::User | Share::Kernel) && !activity.interrupts() => {
                 match span.thread() {
                     None => (own(Kind::Idle), None),
-                    // It has been switched to, or is on its way to another CPU.
+                    // The thread has been switched to, or is on its way to another CPU.
                     Some(pid) if pid == of.pid => (own(Kind::Queue), None),
                     Some(pid) => (Cause { by: self.timeline.program_id(pid), ..own(Kind::Queue) }, Some(pid)),
                 }
@@ -348,10 +348,10 @@ impl Path<'_> {
         self.until(to, cause, span.cpu, culprit);
     }
 
-    /// The thread sleeps until `to`, in a wait.
+    /// Divides the time up to `to`, in which the thread sleeps in a wait.
     fn asleep(&mut self, thread: &Thread, wait: &Span, of: Of, to: Time, depth: u32) {
         let (blamed, over) = (of.blamed(), end(wait));
-        // A thread that woke another had been awake for that: if not, the trace is damaged.
+        // A thread that woke another one was awake before that; if not, the trace is damaged.
         let in_order = depth == 0 || over <= of.till;
         let arc = self.timeline.wakeup(thread, over).filter(|_| in_order && depth < DEPTH);
         if of.untold.is_some() {
@@ -384,11 +384,12 @@ impl Path<'_> {
         }
     }
 
-    /// The thread waits for a message: for its sender, and when it is sent for the network. What comes from whoever
-    /// waits for the thread is a request on its way to it, and so is what nobody knows the sender of.
+    /// Divides time in which the thread waits for a message: first for its sender and, once it is sent, for the
+    /// network. A message from the one that waits for the thread is a request on its way to it, and so is one of
+    /// unknown sender.
     fn arriving(&mut self, message: Message, wait: &Span, of: Of, to: Time, depth: u32) {
         let program = |pid: Pid| self.timeline.program_id(pid);
-        // Another thread of the one that waits may have sent it.
+        // Another thread of the waiting program may have sent it.
         let is_its = |by: Pid, asker: Pid| program(by) == program(asker) && program(by) != program(of.pid);
         let asks = message.by.is_none_or(|by| of.asker.is_some_and(|asker| by == asker || is_its(by, asker)));
         let by = of.asker.filter(|_| asks).map_or(NAMELESS, |_| program(of.pid));

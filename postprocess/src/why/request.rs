@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Requests: which stretches of which threads' time are to be explained.
+//! Requests: the stretches of threads' time to explain.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -24,43 +24,44 @@ use crate::time::Time;
 pub struct Request {
     /// The thread.
     pub pid: Pid,
-    /// From when.
+    /// Start.
     pub start: Time,
-    /// Until when.
+    /// End.
     pub end: Time,
 }
 
 impl Request {
-    /// How long it took.
+    /// Returns the duration.
     pub fn dur(&self) -> Time {
         self.end - self.start
     }
 }
 
-/// What a request is.
+/// Kind of request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ask {
-    /// Whatever the trace has most to tell of.
+    /// The kind for which the trace has most to report.
     #[default]
     Best,
     /// An RPC: from its request to its response, in one process; of this method, if there is one.
     Rpc(Option<String>),
-    /// From the mark `LABEL` of a thread to the next mark `/LABEL`; if there are none, each part of a program called `LABEL`.
+    /// From the mark `LABEL` of a thread to the next mark `/LABEL`; if there are none, each part of a program named
+    /// `LABEL`.
     Mark(String),
     /// Each instance of a system call or fault.
     Call(String),
-    /// Each process whose last name is this, from its start to its end.
+    /// Each process whose last name is this one, from its start to its end.
     Run(String),
-    /// A client's: from its send on a descriptor to the next successful receive on it.
+    /// A client's request: from its send on a descriptor to the next successful receive on it.
     Client(String),
-    /// A server's: from what ends its wait for the network, or a receive, to its send.
+    /// A server's request: from what ends its wait for the network, or a receive, to its send.
     Serve(String),
     /// One thread's time, from one moment to another.
     Range(Request),
 }
 
 impl Ask {
-    /// What a request is, in a sentence.
+    /// Describes the kind in a sentence.
     pub fn what(&self, timeline: &Timeline) -> String {
         match self {
             Ask::Best => "the best that the trace offers".to_string(),
@@ -78,14 +79,14 @@ impl Ask {
     }
 }
 
-/// Requests of one sort.
+/// Requests of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// What they are, in a sentence.
+    /// Kind, as a sentence.
     pub asked: String,
-    /// Those that end in the trace.
+    /// Requests that end in the trace.
     pub requests: Vec<Request>,
-    /// Those that had begun and not ended when it did, up to there.
+    /// Requests that had not ended when the trace did, up to its end.
     pub unfinished: Vec<Request>,
 }
 
@@ -94,7 +95,7 @@ impl Found {
         Found { asked: String::new(), requests, unfinished }
     }
 
-    /// Those of some threads.
+    /// Keeps the requests of some threads.
     pub fn of(mut self, is_its: impl Fn(Pid) -> bool) -> Found {
         for list in [&mut self.requests, &mut self.unfinished] {
             list.retain(|request| is_its(request.pid));
@@ -106,7 +107,7 @@ impl Found {
 /// Finds requests.
 ///
 /// # Errors
-/// A sentence, if there are none.
+/// A sentence, if the trace has none.
 pub fn find(timeline: &Timeline, ask: &Ask) -> Result<Found, String> {
     let mut asked = ask.what(timeline);
     let found = match ask {
@@ -145,8 +146,8 @@ fn within(timeline: &Timeline, range: &Request) -> Vec<Request> {
     known.then_some(request).into_iter().collect()
 }
 
-/// What threads have begun and not ended, by what it is called. Another thread of the process ends it, if one alone has
-/// begun it.
+/// Things that threads have begun and not ended, by name. Another thread of the process may end one if only one thread
+/// has begun it.
 #[derive(Default)]
 pub(super) struct Begun<K>(HashMap<(Pid, K), Vec<(Pid, Time)>>);
 
@@ -157,7 +158,7 @@ impl<K: Copy + Eq + Hash> Begun<K> {
         begun.push((pid, at));
     }
 
-    /// When what a thread ends had begun.
+    /// Returns the start of what a thread ends.
     pub(super) fn end(&mut self, timeline: &Timeline, pid: Pid, what: K) -> Option<Time> {
         let begun = self.0.get_mut(&(timeline.spans.meta.process_of(pid), what))?;
         let own = begun.iter().position(|(by, _)| *by == pid);
@@ -165,14 +166,14 @@ impl<K: Copy + Eq + Hash> Begun<K> {
         Some(begun.swap_remove(which).1)
     }
 
-    /// When a thread had begun what it turns away from.
+    /// Returns when a thread began what it turns away from.
     pub(super) fn leave(&mut self, timeline: &Timeline, pid: Pid, what: K) -> Option<Time> {
         let begun = self.0.get_mut(&(timeline.spans.meta.process_of(pid), what))?;
         let own = begun.iter().position(|(by, _)| *by == pid)?;
         Some(begun.swap_remove(own).1)
     }
 
-    /// What is left, up to the end of the trace.
+    /// Returns what has not ended, up to the end of the trace.
     pub(super) fn left(self, timeline: &Timeline) -> impl Iterator<Item = (K, Request)> {
         let end = timeline.extent.1;
         let all = self.0.into_iter().flat_map(|((_, what), begun)| begun.into_iter().map(move |one| (what, one)));
@@ -180,7 +181,7 @@ impl<K: Copy + Eq + Hash> Begun<K> {
     }
 }
 
-/// Marks and what they begin, by label, as the time of the thread with the second mark.
+/// Finds pairs of marks by label, as time of the thread with the second mark.
 pub fn marks(timeline: &Timeline) -> BTreeMap<String, Found> {
     let mut open = Begun::default();
     let mut found: BTreeMap<String, Found> = BTreeMap::new();
@@ -205,8 +206,9 @@ pub fn marks(timeline: &Timeline) -> BTreeMap<String, Found> {
     found
 }
 
-/// The parts of programs that are called so, whatever their fields say. The poll of a task, `LABEL(task=N)`, begins when
-/// the task could go on, with `LABEL.ready(id=N)`: until then the thread that polls it did something else, or nothing.
+/// Finds the parts of programs with this name, whatever their fields. The poll of a task, `LABEL(task=N)`, begins when
+/// the task could proceed, with `LABEL.ready(id=N)`: until then the thread that polls it did something else, or
+/// nothing.
 fn parts(timeline: &Timeline, label: &str) -> Found {
     let ready = ready(timeline, label);
     let mut polled: HashMap<&str, Time> = HashMap::default();
@@ -220,12 +222,12 @@ fn parts(timeline: &Timeline, label: &str) -> Found {
         let since = ready.get(task).and_then(|times| times.iter().rfind(is_for_this));
         Some(Request { pid, start: since.map_or(s.start, |&(from, _)| from.min(s.start)), end: s.start + s.dur })
     };
-    // One that nothing has ended ends with the trace.
+    // A part that nothing has ended ends with the trace.
     let (requests, unfinished) = named.filter_map(request).partition(|request| request.end < timeline.extent.1);
     Found::new(requests, unfinished)
 }
 
-/// When tasks of this name could go on, by number.
+/// Returns when tasks of this name could proceed, by number.
 fn ready<'t>(timeline: &'t Timeline, label: &str) -> HashMap<&'t str, Vec<(Time, Time)>> {
     let mut found: HashMap<&str, Vec<(Time, Time)>> = HashMap::default();
     for s in timeline.points().filter(|s| s.point() == Some(Point::ProgramAsyncBegin)) {
@@ -238,14 +240,15 @@ fn ready<'t>(timeline: &'t Timeline, label: &str) -> HashMap<&'t str, Vec<(Time,
     found
 }
 
-/// The name of a part, and its fields.
+/// Returns the name of a part, and its fields.
 fn fields_of(text: &str) -> (&str, &str) {
     let fields = text.strip_suffix(')').and_then(|text| text.rsplit_once('('));
     fields.unwrap_or((text, ""))
 }
 
-/// Each instance of calls and faults, with its name, up to its return, or to the thread's end; of a fault, to its last
-/// piece. And those that go on at the end of the trace. Of a call whose return was not seen it is not known when it ended.
+/// Finds each instance of calls and faults, with its name: a call up to its return or the thread's end, a fault up to
+/// its last piece. Also returns those unfinished at the end of the trace. The end of a call is unknown if its return
+/// was not seen.
 pub fn calls(timeline: &Timeline, wanted: impl Fn(&Whole) -> bool) -> (Vec<(NameId, Request)>, Vec<Request>) {
     let mut under_way = Wholes::default();
     let (mut found, mut open) = (Vec::new(), Vec::new());
@@ -275,9 +278,9 @@ pub fn calls(timeline: &Timeline, wanted: impl Fn(&Whole) -> bool) -> (Vec<(Name
     (found, open)
 }
 
-/// The time of each process that ends in the trace, from its first moment there, whatever it was called then; of those
-/// whose last name is of a program that is wanted. A process is its first thread: what the others do is told where that
-/// waits for them.
+/// Finds the time of each process that ends in the trace, from its first moment there under any name, if the program of
+/// its last name is wanted. A process is represented by its first thread: what other threads do is reported where the
+/// first waits for them.
 pub fn runs(timeline: &Timeline, wanted: impl Fn(&str) -> bool) -> Found {
     let is_wanted = |pid: Pid| {
         let program = timeline.program(pid);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The spans of a trace by number, however they are held.
+//! Spans of a trace by number, independent of how they are stored.
 
 use crate::span::dense::Dense;
 use crate::span::Span;
 use crate::time::Time;
 
-/// Spans in their order.
+/// Spans in order.
 #[derive(Clone, Copy, Debug)]
 pub enum Rows<'a> {
     /// As a list of spans.
     Spans(&'a [Span]),
-    /// In half of the memory.
+    /// In half the memory.
     Dense(&'a Dense),
 }
 
 impl<'a> Rows<'a> {
-    /// How many there are.
+    /// Returns the number of spans.
     pub fn len(&self) -> usize {
         match self {
             Rows::Spans(spans) => spans.len(),
@@ -23,12 +23,12 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no spans.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One of them.
+    /// Returns a span.
     #[inline]
     pub fn get(&self, number: u32) -> Span {
         match self {
@@ -37,7 +37,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// When one starts.
+    /// Returns the start of a span.
     #[inline]
     pub fn start(&self, number: u32) -> Time {
         match self {
@@ -46,7 +46,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// When one ends.
+    /// Returns the end of a span.
     #[inline]
     pub fn end(&self, number: u32) -> Time {
         match self {
@@ -58,7 +58,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// All of them.
+    /// Returns all spans.
     pub fn iter(self) -> impl Iterator<Item = Span> + 'a {
         (0..self.len() as u32).map(move |number| self.get(number))
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! RPCs as requests: from a request to the response of the same RPC, in one process.
 //!
-//! A thread that turns to another RPC, or to none, before it has responded has handed its own on, or put it off: that one
-//! began there, whoever says later that it begins it.
+//! A thread that turns to another RPC, or to none, before it has responded has handed its own on, or put it off: the
+//! RPC began there, whichever thread later reports its start.
 
 use foldhash::HashMap;
 use kutrace_format::abi::event::Rpc;
@@ -21,17 +21,18 @@ type Key = (Pid, u32);
 struct UnderWay<'t> {
     timeline: &'t Timeline<'t>,
     begun: Begun<u32>,
-    /// At which each thread is.
+    /// RPC of each thread.
     at: HashMap<Pid, u32>,
-    /// By whom those were begun that were handed on, and when.
+    /// Thread that began each RPC that was handed on, and when.
     handed: HashMap<Key, (Pid, Time)>,
-    /// Those with a response, and which of them was the last with a number.
+    /// RPCs with a response, and for each number the last of them.
     found: Vec<Request>,
     answered: HashMap<Key, usize>,
 }
 
 impl UnderWay<'_> {
-    /// A thread turns to an RPC, or with 0 to none; what it was at is handed on. Who got it may have responded already.
+    /// A thread turns to an RPC, or with 0 to none, and hands on the previous one. The thread that got that one may
+    /// have responded already.
     fn turn(&mut self, pid: Pid, id: u32) {
         let Some(before) = self.at.insert(pid, id).filter(|&before| before != id) else { return };
         let Some(start) = self.begun.leave(self.timeline, pid, before) else { return };
@@ -56,8 +57,8 @@ impl UnderWay<'_> {
     }
 }
 
-/// All RPCs, or those of a method, as the time of the thread that responds; in a trace without responses, to when the
-/// thread of the request turns to no RPC.
+/// Finds all RPCs, or those of a method, as time of the thread that responds. In a trace without responses, an RPC ends
+/// when the thread of the request turns to no RPC.
 pub fn rpcs(timeline: &Timeline, method: Option<&str>) -> Found {
     let (begun, at, handed) = (Begun::default(), HashMap::default(), HashMap::default());
     let mut under_way = UnderWay { timeline, begun, at, handed, found: Vec::new(), answered: HashMap::default() };

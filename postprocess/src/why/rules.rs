@@ -1,51 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The numbers by which requests are compared, for the terminal and for the page, which compares others.
+//! Numbers that control the comparison of requests, on the terminal and on the page, which compares other requests.
 
 use serde::{Deserialize, Serialize};
 
-/// Requests beyond a percentile, at least: of fewer it says nothing but how long one of them took.
+/// Least number of requests beyond a percentile: with fewer, it is just the duration of one of them.
 pub const BEYOND: usize = 10;
 
-/// The numbers by which requests are compared.
+/// Numbers that control the comparison of requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rules {
-    /// Some must take longer than the others by this part of those, or nothing stands out.
+    /// Examined requests must exceed the others by this part of the others, or nothing stands out.
     pub excess_min: f64,
-    /// And slow ones by this time than normal ones: so much is usual now and then.
+    /// Slow ones must also exceed normal ones by this time, which is usual now and then.
     pub time_min: i64,
-    /// Or so often that what they take longer is this part of what all would take if they were like the others.
+    /// Or they must occur so often that their excess is this part of the time that all would take if they were like the
+    /// others.
     pub share_min: f64,
-    /// A cause counts that makes this part of the excess at least.
+    /// Least part of the excess at which a cause counts.
     pub worth: f64,
-    /// Causes that are listed.
+    /// Number of causes listed.
     pub causes: usize,
-    /// Requests that are looked at to tell how many are to blame and where, at most.
+    /// Largest number of requests examined to find how many threads are to blame, and where.
     pub looked_at: usize,
-    /// Names and CPUs that are said.
+    /// Number of names and CPUs shown.
     pub names: usize,
-    /// Kinds of causes of which it matters on which CPU they happened.
+    /// Kinds of causes for which the CPU matters.
     pub of_cpus: Vec<String>,
-    /// How often a cause occurs is said if it is this many times as often, this many times more, and this often at least.
+    /// The frequency of a cause is reported if it is this many times as high, higher by this much, and at least this
+    /// high.
     pub often: [f64; 3],
-    /// Causes that the sentence before all tables names at most.
+    /// Largest number of causes in the sentence before all tables.
     pub named: usize,
-    /// The part of the time that one of them makes at least, but for the first.
+    /// Least share of the time of a cause named there, except for the first.
     pub named_min: f64,
-    /// A percentile is told if this many requests are beyond it.
+    /// A percentile is reported if this many requests are beyond it.
     pub beyond: usize,
-    /// How fast the same work was done.
+    /// Measure of how fast the same work was done.
     pub pace: Pace,
 }
 
-/// What tells how fast work was done: a number for each unit of time.
+/// Measure of how fast work was done: a number for each unit of time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// In what it is said.
+    /// Unit.
     pub unit: String,
-    /// How much of the number is one of these.
+    /// Amount of the number that is one unit.
     pub scale: f64,
-    /// Which part of the time one of these takes; 0 where more of them is faster.
+    /// Part of the time that one unit takes; 0 if more units mean faster work.
     pub cost: f64,
     /// Work is done at another pace if it takes less than this part of the usual one.
     pub other: f64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a CPU executed, less what its host took: that lies over the spans of a trace whose host is not in it, and in
-//! between.
+//! Spans of execution of a CPU without the time its host took. If the host is not in the trace, stolen time lies over
+//! these spans and between them.
 
 use super::rows::Rows;
 use super::timeline::end;
@@ -8,12 +8,12 @@ use crate::id::CpuId;
 use crate::span::what::STALLED;
 use crate::span::Span;
 
-/// What the host took of each CPU: spans that do not overlap, by time.
+/// Time that the host took from each CPU: spans that do not overlap, by time.
 #[derive(Debug, Default)]
 pub struct Stolen(pub Vec<Vec<u32>>);
 
 impl Stolen {
-    /// A span of execution in pieces, those that were stolen among them; as it is, if nothing of it was.
+    /// Returns a span of execution in pieces, the stolen ones among them; the whole span if none of it was stolen.
     pub fn pieces<'a>(&'a self, rows: Rows<'a>, span: Span) -> impl Iterator<Item = Span> + use<'a> {
         let all = self.0.get(span.cpu.map_or(0, CpuId::index)).map_or(&[][..], |list| list);
         let first = all.partition_point(|&n| rows.end(n) <= span.start);

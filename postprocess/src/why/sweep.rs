@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The sums of many requests at once: a thread's path is followed once, and a window moves along it from request to
+//! Sums over many requests at once: follows each thread's path once and moves a window along it from request to
 //! request.
 //!
-//! Invariant: requests that overlap cost what changes between them, not what they are long, and of the path no more is
-//! held than a request and its neighbours need.
+//! Invariant: the cost of overlapping requests grows with what changes between them, not with their length, and no more
+//! of the path is held than a request and its neighbours need.
 
 use std::num::NonZero;
 use std::ops::{AddAssign, Range};
@@ -17,21 +17,21 @@ use super::timeline::Timeline;
 use crate::id::Pid;
 use crate::time::Time;
 
-/// What went into one cause.
+/// Sum of parts that have the same cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Time.
+    /// Total time.
     pub time: Time,
-    /// Stretches of time, one after the other.
+    /// Number of separate stretches of time.
     pub parts: i64,
-    /// What [`super::meter`] counted; 0 for nothing.
+    /// Amount counted by [`super::meter`]; 0 if nothing was counted.
     pub work: i64,
 }
 
-/// Whose threads are to blame for a cause.
+/// Threads to blame for a cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Blame {
-    /// Nobody's but the request's own.
+    /// None but the request's own.
     #[default]
     Nobody,
     /// This thread alone.
@@ -50,12 +50,12 @@ impl Blame {
     }
 }
 
-/// Who is to blame for each cause, by its number, over some requests.
+/// Threads to blame for each cause over some requests, indexed by the cause's number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blamed(Vec<Blame>);
 
 impl Blamed {
-    /// The thread that alone is to blame for a cause.
+    /// Returns the thread that alone is to blame for a cause.
     pub fn alone(&self, cause: u32) -> Option<Pid> {
         match self.0.get(cause as usize)? {
             Blame::One(pid) => Some(*pid),
@@ -63,7 +63,7 @@ impl Blamed {
         }
     }
 
-    /// Adds others; each of their causes has another number here.
+    /// Adds `others`; `numbers` holds the number that each of their causes has here.
     fn add_all(&mut self, others: &Blamed, numbers: &[u32]) {
         others.0.iter().zip(numbers).for_each(|(blame, cause)| self.add(*cause, *blame));
     }
@@ -93,14 +93,14 @@ impl Sum {
     }
 }
 
-/// Shares of the requests for each thread, about, and the requests that a share has at least.
+/// Approximate number of shares of the requests per thread, and the least number of requests in a share.
 const SHARES: usize = 8;
 const SHARE_MIN: usize = 1 << 10;
-/// Parts of a path that are no longer needed are dropped this many at a time.
+/// Parts of a path that are no longer needed are dropped once there are this many.
 const DROPPED: usize = 1 << 12;
 
-/// Calls `each` with the causes so far, the number of each request and its sums by number of cause; of requests ordered
-/// by thread and start. Returns who is to blame for what in any of them.
+/// Calls `each` for every request with the causes so far, the request's number and its sums by number of cause.
+/// `requests` are ordered by thread and start. Returns the threads to blame for each cause in any request.
 pub fn sweep(
     timeline: &Timeline,
     causes: &mut Causes,
@@ -124,9 +124,9 @@ pub fn sweep(
     window.blamed
 }
 
-/// As [`sweep`], by as many threads as there are CPUs. Each puts the sums of some consecutive requests into a value that
-/// `new` makes; `done` gets these in the order of their requests, with the number that each of their causes has among
-/// `causes`: the same as one thread alone would give it.
+/// Like [`sweep`], on as many threads as there are CPUs. Each thread collects the sums of consecutive requests in a
+/// value made by `new`. `done` receives the values in the order of their requests, with the number that each of their
+/// causes has among `causes`. The result is the same as that of a single thread.
 pub fn sweep_together<T: Send>(
     timeline: &Timeline,
     causes: &mut Causes,
@@ -168,8 +168,9 @@ pub fn sweep_together<T: Send>(
     all
 }
 
-/// Calls `each` with the causes so far, the numbers of requests of one thread that overlap, and the path of that thread
-/// from the start of the first to the end of the last; of requests ordered by thread and start.
+/// Calls `each` for every group of overlapping requests of a thread, with the causes so far, the numbers of the
+/// requests and the thread's path from the start of the first to the end of the last. `requests` are ordered by thread
+/// and start.
 pub fn stretches(
     timeline: &Timeline,
     causes: &mut Causes,
@@ -182,7 +183,8 @@ pub fn stretches(
     }
 }
 
-/// Requests of one thread that overlap: their numbers, and the time from the start of the first to the end of the last.
+/// Groups of overlapping requests of one thread: their numbers, and the time from the start of the first to the end of
+/// the last.
 struct Overlapping<'a> {
     requests: &'a [Request],
     first: usize,
@@ -211,39 +213,39 @@ impl Iterator for Overlapping<'_> {
 /// Sums of consecutive parts.
 #[derive(Debug, Default)]
 struct Window {
-    /// Which parts.
+    /// Range of the parts.
     first: usize,
     after: usize,
-    /// By cause.
+    /// Sums by cause.
     sums: Vec<Sum>,
-    /// Causes that are among those parts, and where each stands in this list.
+    /// Causes of those parts, and the place of each cause in that list.
     present: Vec<u32>,
     places: Vec<u32>,
-    /// The last answer.
+    /// Sums returned last.
     answer: Vec<(u32, Sum)>,
-    /// Of all parts that have been in a window: each of these is in a request.
+    /// Threads to blame for all parts that have been in a window; each of these parts belongs to a request.
     blamed: Blamed,
 }
 
 impl Window {
-    /// Empty.
+    /// Empties the window.
     fn begin(&mut self) {
         self.present.drain(..).for_each(|cause| self.sums[cause as usize] = Sum::default());
         (self.first, self.after) = (0, 0);
     }
 
-    /// For parts of as many causes.
+    /// Makes room for this many causes.
     fn resize(&mut self, causes: usize) {
         self.sums.resize(causes, Sum::default());
         self.places.resize(causes, 0);
     }
 
-    /// The parts before the first of the window are not in the list any more.
+    /// Adjusts the range after the parts before the window were removed from the list.
     fn dropped(&mut self) {
         (self.first, self.after) = (0, self.after - self.first);
     }
 
-    /// The sums of a request that lies within the time of `parts`.
+    /// Returns the sums of a request that lies within the time of `parts`.
     fn at(&mut self, parts: &[Part], request: &Request) -> &[(u32, Sum)] {
         let first = parts.partition_point(|part| part.end <= request.start);
         let after = parts.partition_point(|part| part.start < request.end).max(first);
@@ -269,7 +271,7 @@ impl Window {
         }
         self.answer.clear();
         self.answer.extend(self.present.iter().map(|&cause| (cause, self.sums[cause as usize])));
-        // Of the first part and the last some may lie outside.
+        // The first and the last part may extend beyond the request.
         let edges = [parts.get(first).map(|p| (p, p.start, request.start)), {
             let last = after.checked_sub(1).filter(|last| *last >= first);
             last.map(|last| (&parts[last], request.end, parts[last].end))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What each CPU executed, and each thread: when it ran and where, what it waited for between, and who woke it.
+//! Timeline of each CPU and each thread: what the CPU executed; when and where the thread ran, what it waited for, and
+//! who woke it.
 
 use std::borrow::Cow;
 
@@ -23,58 +24,58 @@ use crate::span::what::{Arc, Lock, What};
 use crate::span::{Span, Spans, NONE};
 use crate::time::Time;
 
-/// CPUs beyond this are not looked at: a number so large is damage.
+/// Largest number of CPUs that is considered; larger numbers are damage.
 const MAX_CPUS: usize = 1 << 16;
-/// Calls in which threads are born.
+/// Calls that create threads.
 const BIRTHS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
-/// A tick tells this long after its interrupt has begun, at most, what it interrupted: 1 ms.
+/// Longest time from the start of a tick's interrupt to its sample of the interrupted code: 1 ms.
 const TOLD_LATE: Time = Time(100_000);
-/// A frequency beyond it is damage.
+/// Larger frequencies are damage.
 const MHZ_MAX: i64 = 1_000_000;
-/// Threads that are found without a search.
+/// Number of threads that are found without a search.
 const RECENT: usize = 64;
 
-/// What spans say of CPUs and threads, by time.
+/// CPUs and threads of a trace, by time.
 #[derive(Debug)]
 pub struct Timeline<'a> {
     /// The trace; its spans are [`Self::rows`].
     pub spans: &'a Spans,
-    /// Its spans.
+    /// The spans of the trace.
     pub rows: Rows<'a>,
     /// Spans of execution of each CPU.
     cpus: Vec<Lookup>,
     /// System calls and wakeups.
     calls: Vec<u32>,
-    /// What system calls do.
+    /// Roles of the system calls.
     known: Calls,
     /// Points in time.
     points: Vec<u32>,
     threads: Threads,
-    /// The names of programs, each once. Threads of the kernel that do the same for several CPUs are one program.
+    /// Names of the programs, each once. Kernel threads that do the same for several CPUs are one program.
     pub programs: Vec<String>,
-    /// The arcs of interrupts to each CPU, by arrival.
+    /// Arcs of interrupts to each CPU, by arrival.
     sent: Vec<Vec<u32>>,
     again: Again,
-    /// What the host took of each CPU, where it does not say so itself.
+    /// Time that the host took from each CPU, unless the CPU's own spans show it.
     stolen: Stolen,
-    /// The samples of each CPU's frequency.
+    /// Samples of each CPU's frequency.
     frequencies: Vec<Vec<u32>>,
-    /// The samples of each CPU's program counter.
+    /// Samples of each CPU's program counter.
     samples: Vec<Vec<u32>>,
-    /// What tells how fast work was done.
+    /// Measure of how fast work was done.
     pub meter: Meter,
     /// First and last moment of the trace.
     pub extent: (Time, Time),
-    /// Packets of which both ends are in the trace.
+    /// Packets with both ends in the trace.
     pub messages: Messages,
 }
 
-/// A thread of which the trace has nothing yet.
+/// State of a thread that the trace has not shown yet.
 #[derive(Clone, Copy, Debug)]
 pub enum Unseen {
-    /// It sleeps since before the trace began, in this wait.
+    /// It has slept since before the trace began, in this wait.
     Asleep(Span),
-    /// This thread starts it, at this moment.
+    /// This thread starts it, at this time.
     Unborn(Pid, Time),
 }
 
@@ -83,17 +84,17 @@ pub enum Unseen {
 struct Threads {
     list: Vec<Thread>,
     numbers: HashMap<Pid, u32>,
-    /// The numbers of those that were spoken of last, by the low bits of their pids.
+    /// Numbers of the threads used last, by the low bits of their pids.
     recent: [u32; RECENT],
 }
 
 impl Threads {
-    /// The thread of this number.
+    /// Returns the thread with this pid.
     fn get(&self, pid: Pid) -> Option<&Thread> {
         self.numbers.get(&pid).map(|&number| &self.list[number as usize])
     }
 
-    /// The same; it is added if it is new.
+    /// Returns the thread with this pid, added if it is new.
     fn known(&mut self, pid: Pid) -> &mut Thread {
         let recent = &mut self.recent[pid.index() % RECENT];
         if self.list.get(*recent as usize).is_none_or(|thread| thread.pid != pid) {
@@ -116,41 +117,41 @@ impl Default for Threads {
 #[derive(Debug, Default)]
 pub struct Thread {
     pid: Pid,
-    /// When it had a CPU, and which.
+    /// Times on a CPU, and which one.
     pub runs: Vec<Run>,
-    /// What it waited for: spans of waits.
+    /// Spans of its waits.
     pub waits: Vec<u32>,
-    /// The arcs of its wakeups.
+    /// Arcs of its wakeups.
     wakeups: Vec<u32>,
-    /// What it waited for that its program called a lock: spans of those.
+    /// Spans of waits that its program named as locks.
     locks: Vec<u32>,
-    /// The last name of its user code.
+    /// Last name of its user code.
     name: Option<NameId>,
-    /// Its program, among [`Timeline::programs`].
+    /// Id of its program, among [`Timeline::programs`].
     program: NameId,
-    /// When it ended, or did last what ends it.
+    /// Time at which it ended, or last did what ends it.
     pub exit: Option<Time>,
     doing: Doing,
 }
 
-/// A thread has a CPU.
+/// A stretch of time in which a thread has a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// From when.
+    /// Start.
     pub start: Time,
-    /// Until when.
+    /// End.
     pub end: Time,
-    /// Which CPU.
+    /// CPU.
     pub cpu: CpuId,
 }
 
 impl<'a> Timeline<'a> {
-    /// Orders what `spans` say.
+    /// Builds the timeline of `spans`.
     pub fn new(spans: &'a Spans) -> Timeline<'a> {
         Timeline::of(spans, Rows::Spans(&spans.spans))
     }
 
-    /// The same of a trace whose spans are held in `dense`.
+    /// Builds the timeline of a trace whose spans are held in `dense`.
     pub fn dense(spans: &'a Spans, dense: &'a Dense) -> Timeline<'a> {
         Timeline::of(spans, Rows::Dense(dense))
     }
@@ -253,93 +254,93 @@ impl<'a> Timeline<'a> {
         timeline
     }
 
-    /// How many CPUs there are, or one more than the number of the last.
+    /// Returns the number of CPUs, or the highest CPU number plus one.
     pub fn cpus(&self) -> usize {
         self.cpus.len()
     }
 
-    /// A span by its index.
+    /// Returns a span by its index.
     pub fn span(&self, index: u32) -> Span {
         self.rows.get(index)
     }
 
-    /// The name of a span.
+    /// Returns the name of a span.
     pub fn text(&self, span: &Span) -> &'a str {
         self.called(span.name)
     }
 
-    /// The text of a name; none of one that a damaged trace does not have.
+    /// Returns the text of a name; empty for one that a damaged trace lacks.
     pub fn called(&self, name: NameId) -> &'a str {
         self.spans.names.get(name.index()).map_or("", String::as_str)
     }
 
-    /// System calls and wakeups, in their order.
+    /// Returns system calls and wakeups, in order.
     pub fn calls(&self) -> impl Iterator<Item = Span> + use<'_, 'a> {
         self.calls.iter().map(|&n| self.span(n))
     }
 
-    /// Points in time, in their order.
+    /// Returns points in time, in order.
     pub fn points(&self) -> impl Iterator<Item = Span> + use<'_, 'a> {
         self.points.iter().map(|&n| self.span(n))
     }
 
-    /// A thread, if the trace has it.
+    /// Returns a thread, if the trace has it.
     pub fn thread(&self, pid: Pid) -> Option<&Thread> {
         self.threads.get(pid)
     }
 
-    /// All threads.
+    /// Returns all threads.
     pub fn threads(&self) -> impl Iterator<Item = (Pid, &Thread)> {
         self.threads.list.iter().map(|thread| (thread.pid, thread))
     }
 
-    /// Program and number of a thread, as `redis-server.107`; with its machine, if there are several.
+    /// Returns program and number of a thread, such as `redis-server.107`, with its machine if there are several.
     pub fn name(&self, pid: Pid) -> String {
         let known = self.thread(pid).and_then(|thread| thread.name);
         let unknown = format!(".{pid}");
         on_machine(self.spans, pid, known.map_or(&unknown, |name| &self.spans.names[name])).into_owned()
     }
 
-    /// The program of a thread; empty if that is not known.
+    /// Returns the program of a thread; empty if unknown.
     pub fn program(&self, pid: Pid) -> &'a str {
         let known = self.thread(pid).and_then(|thread| thread.name);
         program(known.map_or("", |name| self.spans.names[name].as_str()))
     }
 
-    /// The id of a thread's program, among [`Self::programs`].
+    /// Returns the id of a thread's program, among [`Self::programs`].
     pub fn program_id(&self, pid: Pid) -> NameId {
         self.thread(pid).map_or(NameId::EMPTY, |thread| thread.program)
     }
 
-    /// The arc of an interrupt that a CPU sent.
+    /// Returns the arc of an interrupt that a CPU sent.
     pub fn sent(&self, interrupt: &Span) -> Option<Span> {
         let sent = self.sent.get(interrupt.cpu?.index())?;
         let after = sent.partition_point(|&n| self.rows.end(n) < interrupt.start);
         sent.get(after).map(|&n| self.span(n)).filter(|arc| end(arc) == interrupt.start)
     }
 
-    /// What a program calls the lock that a thread waits for, if it says that.
+    /// Returns the program's name for the lock that a thread waits for, if the program gave it one.
     pub fn lock(&self, thread: &Thread, wait: &Span) -> Option<NameId> {
         let begun = thread.locks.partition_point(|&n| self.rows.start(n) <= wait.start);
         let lock = self.span(*thread.locks.get(begun.checked_sub(1)?)?);
         (end(&lock) >= end(wait)).then_some(lock.name)
     }
 
-    /// The device whose interrupt was left to another CPU: this one, which that was sent.
+    /// Returns the device whose interrupt was passed on to another CPU, as this interrupt.
     pub fn device(&self, interrupt: &Span) -> Option<NameId> {
         let arc = self.sent(interrupt)?;
         let device = self.before(arc.cpu?, arc.start + Time::UNIT).next()?;
         (device.level() == Some(Level::Irq)).then_some(device.name)
     }
 
-    /// The thread that sent an interrupt.
+    /// Returns the thread that sent an interrupt.
     pub fn sender(&self, interrupt: &Span) -> Option<Pid> {
         let arc = self.sent(interrupt)?;
         self.before(arc.cpu?, arc.start + Time::UNIT).next()?.thread()
     }
 
-    /// A call that a thread sleeps in, with what its first argument says of what it waits for: a descriptor, or what is
-    /// known of the address of a lock.
+    /// Returns the name of a call that a thread sleeps in, with the part of its first argument that identifies what it
+    /// waits for: a descriptor, or the known bits of a lock's address.
     pub fn with_argument(&self, call: &Span) -> String {
         let name = self.text(call);
         match self.known.of(call).filter(|_| call.arg != NONE) {
@@ -350,12 +351,12 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Whether it is a call that sends.
+    /// True if the span is a call that sends.
     pub fn is_send(&self, span: &Span) -> bool {
         self.known.of(span) == Some(Call::Send)
     }
 
-    /// What a CPU executed in a range of time, first to last, and what of it was stolen.
+    /// Returns what a CPU executed in a range of time, first to last, with its stolen time.
     pub fn executed(&self, cpu: CpuId, from: Time, to: Time) -> impl Iterator<Item = Span> + use<'_, 'a> {
         let known = self.cpus.get(cpu.index());
         let list = known.map_or(&[][..], |lookup| &lookup.numbers[lookup.first_after(from, self.rows)..]);
@@ -363,15 +364,15 @@ impl<'a> Timeline<'a> {
         pieces.skip_while(move |s| end(s) <= from && s.dur > Time::ZERO).take_while(move |s| s.start < to)
     }
 
-    /// What a CPU was executing at a moment, and what right before that, newest first.
+    /// Returns what a CPU was executing at a moment and before it, newest first.
     pub fn before(&self, cpu: CpuId, at: Time) -> impl Iterator<Item = Span> + use<'_, 'a> {
         let known = self.cpus.get(cpu.index());
         let list = known.map_or(&[][..], |lookup| &lookup.numbers[..lookup.starting_before(at, self.rows)]);
         list.iter().rev().map(|&n| self.span(n))
     }
 
-    /// The samples of what a CPU did in a range of time. Each was taken in the interrupt of a tick, and is of what that
-    /// interrupted.
+    /// Returns the samples of what a CPU did in a range of time. Each was taken in the interrupt of a tick, and shows
+    /// what that interrupted.
     pub fn sampled(&self, cpu: CpuId, from: Time, to: Time) -> impl Iterator<Item = Span> + use<'_, 'a> {
         let list = self.samples.get(cpu.index()).map_or(&[][..], |list| list);
         let first = list.partition_point(|&n| self.rows.end(n) <= from);
@@ -382,8 +383,8 @@ impl<'a> Timeline<'a> {
         })
     }
 
-    /// The frequency of a CPU in a range of time, in MHz, times the time. Where it was not sampled it is what it was
-    /// last; before that, what it was first.
+    /// Returns the frequency of a CPU in a range of time, in MHz, times the time. Between samples the last one holds;
+    /// before the first, the first.
     pub fn megahertz(&self, cpu: CpuId, from: Time, to: Time) -> i64 {
         let list = self.frequencies.get(cpu.index()).map_or(&[][..], |list| list);
         let first = list.partition_point(|&n| self.rows.start(n) <= from).saturating_sub(1);
@@ -399,7 +400,7 @@ impl<'a> Timeline<'a> {
         sum
     }
 
-    /// The first piece of the call or the fault in which a thread slept at this moment.
+    /// Returns the first piece of the call or the fault in which a thread slept at this moment.
     pub fn slept_in(&self, pid: Pid, at: Time) -> Option<Span> {
         let runs = &self.thread(pid)?.runs;
         let run = &runs[runs.partition_point(|run| run.start < at).checked_sub(1)?];
@@ -407,17 +408,17 @@ impl<'a> Timeline<'a> {
         let mut before = self.before(run.cpu, run.end.min(at)).take_while(its);
         let last =
             before.find(|s| s.thread() == Some(pid) && matches!(s.level(), Some(Level::Syscall | Level::Trap)))?;
-        // One that has returned is over.
+        // A call that has returned is over.
         (last.ret == NONE).then_some(last)
     }
 
-    /// The last wakeup of a thread up to this moment.
+    /// Returns the last wakeup of a thread up to this moment.
     pub fn woken_before(&self, thread: &Thread, at: Time) -> Option<Span> {
         let after = thread.wakeups.partition_point(|&n| self.rows.start(n) <= at);
         after.checked_sub(1).map(|last| self.span(thread.wakeups[last]))
     }
 
-    /// What a thread is at this moment of which nothing is known yet but who wakes it first.
+    /// Returns the state at this moment of a thread that the trace first shows being woken later.
     pub fn unseen(&self, thread: &Thread, at: Time) -> Option<Unseen> {
         let arc = self.span(*thread.wakeups.first().filter(|&&n| self.rows.start(n) > at)?);
         let ran = thread.runs.first().is_some_and(|run| run.start < arc.start);
@@ -435,19 +436,19 @@ impl<'a> Timeline<'a> {
         Some(Unseen::Asleep(wait))
     }
 
-    /// The wait that ended one of this index, if a timeout did not really end that.
+    /// Returns the wait that ended the one with this index, if a timeout did not really end that one.
     pub fn last_of(&self, wait: u32) -> Option<Span> {
         self.again.last(wait).map(|last| self.span(last))
     }
 
-    /// The wakeup that ended a wait of a thread at this moment.
+    /// Returns the wakeup that ended a wait of a thread at this moment.
     pub fn wakeup(&self, thread: &Thread, at: Time) -> Option<Span> {
         let after = thread.wakeups.partition_point(|&n| self.rows.start(n) < at);
         thread.wakeups.get(after).map(|&n| self.span(n)).filter(|s| s.start == at)
     }
 }
 
-/// The end of a span.
+/// Returns the end of a span.
 pub fn end(span: &Span) -> Time {
     span.start.saturating_add(span.dur)
 }
@@ -464,12 +465,12 @@ impl Thread {
     }
 }
 
-/// The program in the name of a thread, `program.pid`.
+/// Returns the program in the name of a thread, `program.pid`.
 fn program(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(program, _)| program)
 }
 
-/// What a thread or its program is called, of all machines.
+/// Returns the name of a thread or its program, with its machine if there are several.
 fn on_machine<'n>(spans: &Spans, pid: Pid, name: &'n str) -> Cow<'n, str> {
     match &spans.meta.machines[..] {
         [_, _, ..] => {
@@ -480,14 +481,14 @@ fn on_machine<'n>(spans: &Spans, pid: Pid, name: &'n str) -> Cow<'n, str> {
     }
 }
 
-/// What the threads of the kernel have in common that do the same for several CPUs, or are given any work.
+/// Returns the common name of kernel threads that do the same for several CPUs, or any work given to them.
 fn of_all_cpus(program: &str) -> &str {
     let kinds = ["kworker", "ksoftirqd", "migration", "cpuhp"];
     let kind = kinds.iter().find(|kind| program.strip_prefix(**kind).is_some_and(|rest| rest.starts_with('/')));
     kind.copied().unwrap_or(program)
 }
 
-/// The list of a CPU; for an impossible number, one that belongs to no CPU.
+/// Returns the list of a CPU; for an impossible number, one that belongs to no CPU.
 fn list(lists: &mut Vec<Vec<u32>>, cpu: CpuId) -> &mut Vec<u32> {
     let cpu = cpu.index().min(MAX_CPUS);
     if lists.len() <= cpu {

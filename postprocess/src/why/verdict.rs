@@ -5,13 +5,13 @@ use super::compare::{Apart, Compared, Part};
 use crate::readable::time;
 use crate::time::Time;
 
-/// Causes that are named at most.
+/// Largest number of causes that are named.
 pub const NAMED: usize = 3;
-/// The part of the time that one of them makes at least, but for the first.
+/// Least share of the time of a named cause, except for the first.
 pub const SHARE_MIN: f64 = 0.1;
 
-/// How much longer slow requests take and why; or where the time of all goes, of these causes, if too few were compared
-/// or nothing stands out.
+/// States how much longer slow requests take and why; or which of these causes take the time of all requests, if too
+/// few were compared or nothing stands out.
 pub fn sentence(all: &[Part], compared: Option<&Compared>) -> String {
     let of_all = || format!("the time of all goes to: {}", named(all.iter().map(|part| (part.share, &part.cause))));
     let Some(compared) = compared else { return format!("Too few to compare; {}.", of_all()) };
@@ -34,7 +34,7 @@ fn take(slow: usize, excess: f64) -> String {
     }
 }
 
-/// The first of these causes, with their shares.
+/// Returns the first of these causes, with their shares.
 fn named<'a>(causes: impl Iterator<Item = (f64, &'a String)>) -> String {
     let worth = |(n, (share, _)): &(usize, (f64, &String))| *n == 0 || *share >= SHARE_MIN;
     let told = causes.enumerate().take(NAMED).filter(worth);

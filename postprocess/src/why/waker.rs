@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Whose doing a wakeup is: a thread's, also where a softirq hands on what that sent, or a device's.
+//! The originator of a wakeup: a thread, also if a softirq hands on what the thread sent, or a device.
 
 use kutrace_format::x86::softirq;
 
@@ -13,45 +13,45 @@ use crate::span::what::Activity;
 use crate::span::Span;
 use crate::time::Time;
 
-/// Between two softirqs of one burst the kernel may look at what else is due for so long.
+/// Longest time between two softirqs of a burst, in which the kernel may look for other pending work.
 const BETWEEN: Time = Time(100);
-/// As arguments of spans.
+/// Softirqs as arguments of spans.
 const TIMER: i64 = softirq::TIMER as i64;
 const NET_TX: i64 = softirq::NET_TX as i64;
 const NET_RX: i64 = softirq::NET_RX as i64;
 
-/// Who ended a wait.
+/// Originator of the wakeup that ended a wait.
 #[derive(Clone, Copy, Debug)]
 pub enum Waker {
     /// A thread.
     Thread(Pid),
-    /// A thread that works when a device tells it to: until then it was the device, or a timer of this name.
+    /// A thread that works on behalf of a device: before that, the device or a timer of this name was at work.
     Servant(Pid, NameId),
-    /// A message of a thread of this machine, which another CPU or thread received for it.
+    /// A message from a thread of this machine, received on its behalf by another CPU or thread.
     Message(Message),
-    /// An interrupt or softirq of this name, or nobody knows who.
+    /// An interrupt or softirq of this name, or an unknown originator.
     Device(NameId),
 }
 
-/// What a wakeup came out of, by what its CPU executed: the span that did it, and how many others of the CPU, which are
-/// not points in time, have begun since.
+/// Source of a wakeup, from what its CPU executed: the span that caused it, and the number of later spans of the CPU
+/// that are not points in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
-    /// A thread, in a call, in a softirq that hands on what that sent, or in its own code.
+    /// A thread: in a call, in a softirq that hands on what the thread sent, or in its own code.
     Thread(Span, usize),
-    /// A thread that executes softirqs, this one.
+    /// A thread that executes softirqs, and the softirq.
     Servant(Span, usize, Span),
     /// An interrupt, or a softirq that follows it.
     Interrupt(Span, usize),
-    /// A softirq; the interrupt before it, if that is one of those that are sent or set for anything.
+    /// A softirq, and the interrupt before it if that is of a general kind: a timer or an interprocessor interrupt.
     Softirq(Span, usize, Option<Span>),
 }
 
 impl Origin {
-    /// Of the wakeup `arc`, out of what its CPU executed `before`, the newest first, with what ran at that moment: what
-    /// only cut into that is passed over.
+    /// Finds the source of the wakeup `arc` from what its CPU executed `before`, newest first, including what ran at
+    /// that moment. Spans that only interrupted the source are skipped.
     pub fn of(names: &[String], arc: &Span, before: impl Iterator<Item = Span>) -> Origin {
         let text = |span: &Span| names.get(span.name.index()).map_or("", String::as_str);
         let mut before = before.skip_while(|s| s.start > arc.start).filter(|s| s.dur > Time::ZERO).zip(0..).peekable();
@@ -79,10 +79,10 @@ impl Origin {
             burst = s;
             match (s.level(), s.activity()) {
                 (_, Some(Activity::Stalled)) => {}
-                // A timer that sends a packet is why that arrives.
+                // A timer that sends a packet is the reason for its arrival.
                 (Some(Level::Softirq), _) if follows && is_net(&first) && s.arg == TIMER => by = (s, back),
                 (Some(Level::Softirq), _) => {}
-                // It came while the softirq ran.
+                // The interrupt came while the softirq ran.
                 (Some(Level::Irq), _)
                     if before.peek().is_some_and(|(b, _)| b.what == first.what && b.arg == first.arg) => {}
                 (Some(Level::Irq), _) if follows => {
@@ -93,7 +93,7 @@ impl Origin {
                         false => Origin::Interrupt(s, back),
                     };
                 }
-                // A softirq that follows a call of the thread is that call's doing: a message to this machine.
+                // A softirq that follows a call of the thread was raised by that call: a message to this machine.
                 (Some(Level::Syscall), _) if s.pid == arc.pid && is_net(&first) && !by_timer => {
                     return Origin::Thread(s, back);
                 }
@@ -106,7 +106,7 @@ impl Origin {
         Origin::Softirq(by.0, by.1, None)
     }
 
-    /// The span that did it, and how many others of the CPU have begun since.
+    /// Returns the span that caused the wakeup, and the number of spans of the CPU that have begun since.
     pub fn place(&self) -> Option<(Span, usize)> {
         match *self {
             Origin::Unknown => None,
@@ -118,7 +118,7 @@ impl Origin {
     }
 }
 
-/// Whose doing a wakeup is.
+/// Returns the originator of a wakeup.
 pub fn waker(timeline: &Timeline, arc: &Span) -> Waker {
     let Some(cpu) = arc.cpu else { return Waker::Device(NAMELESS) };
     let before = timeline.before(cpu, arc.start + Time::UNIT);
@@ -145,26 +145,26 @@ pub fn waker(timeline: &Timeline, arc: &Span) -> Waker {
     }
 }
 
-/// Whether it is a softirq of the network.
+/// True if it is a softirq of the network.
 fn is_net(softirq: &Span) -> bool {
     matches!(softirq.arg, NET_TX | NET_RX)
 }
 
-/// The message for which a servant was woken before `at`, if a thread sent one then.
+/// Returns the message for which a servant was woken before `at`, if a thread sent one then.
 fn raised_by_message(timeline: &Timeline, servant: Pid, at: Time) -> Option<Message> {
     let woken = timeline.woken_before(timeline.thread(servant)?, at)?;
     handed_on(timeline, woken.cpu?, woken.start)
 }
 
-/// The message that a CPU hands on at this moment: inside of a call that sends, or of softirqs that follow such a
-/// call. Those that follow an interrupt bring what a device has received.
+/// Returns the message that a CPU hands on at this moment: in a call that sends, or in softirqs that follow one.
+/// Softirqs that follow an interrupt bring what a device has received.
 fn handed_on(timeline: &Timeline, cpu: CpuId, at: Time) -> Option<Message> {
     let mut before = timeline.before(cpu, at + Time::UNIT).skip_while(|s| s.start > at).peekable();
     let mut burst = at;
     while let Some(s) = before.next().filter(|s| burst - end(s) <= BETWEEN) {
         match s.level() {
             Some(Level::Softirq) => {}
-            // A short piece lies between an interrupt, its softirqs and what they leave for later.
+            // A short piece of the call may separate an interrupt, its softirqs and the work that they defer.
             Some(Level::Syscall) if burst - s.start <= BETWEEN && before.peek().is_some_and(interrupts) => {}
             Some(Level::Syscall) if timeline.is_send(&s) => {
                 return s.thread().map(|by| Message { sent: at, by: Some(by), again: false });
@@ -176,8 +176,8 @@ fn handed_on(timeline: &Timeline, cpu: CpuId, at: Time) -> Option<Message> {
     None
 }
 
-/// The softirq of timers, if that raised what a servant was woken for before `at`: packets that a device brings
-/// would have had their turn in the same burst.
+/// Returns the softirq of timers if it raised what a servant was woken for before `at`: packets from a device would
+/// have been handled in the same burst.
 fn raised_by_timer(timeline: &Timeline, servant: Pid, at: Time) -> Option<NameId> {
     let thread = timeline.thread(servant)?;
     let woken = timeline.woken_before(thread, at)?;
@@ -192,7 +192,7 @@ fn raised_by_timer(timeline: &Timeline, servant: Pid, at: Time) -> Option<NameId
     burst.iter().all(|s| s.arg != NET_RX).then_some(timer.name)
 }
 
-/// Whether it is an interrupt, or what one left for later.
+/// True for an interrupt, or work that one left for later.
 fn interrupts(span: &Span) -> bool {
     matches!(span.level(), Some(Level::Softirq | Level::Irq))
 }

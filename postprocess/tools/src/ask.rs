@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The options by which requests are asked for, and the answer as it is printed; shared by all that answer.
+//! Options that select requests, and the printed result; shared by all tools that explain requests.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,7 +15,7 @@ use postprocess::why::diff::{self, Before};
 use postprocess::why::request::{self, Ask, Found, Request};
 use postprocess::why::{check, explain, Question, Timeline};
 
-/// A change by less does not matter if nothing is said.
+/// Relative change below which a difference does not matter, by default.
 const ABOVE: f64 = 0.05;
 
 /// What is asked.
@@ -77,28 +77,29 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// The requests that are asked for, and what they are; the best that the trace offers if nothing is said.
+    /// Finds the requests of the given kind and describes them; of the kind that suits the trace best if none is given.
     ///
     /// # Errors
-    /// A sentence, if there are none.
+    /// A sentence, if the trace has none.
     pub fn find(&self, timeline: &Timeline) -> Result<Found, String> {
         request::find(timeline, &self.ask().unwrap_or_default())
     }
 
-    /// The requests that a page carries: those that are asked for, or the best that the trace offers, if any.
+    /// Finds the requests that a page carries: those of the given kind, or of the one that suits the trace best, if
+    /// any.
     ///
     /// # Errors
-    /// A sentence, if what is asked for is not there.
+    /// A sentence, if the trace has none of the given kind.
     pub fn carried(&self, spans: &Spans) -> Result<Option<carry::Requests>, String> {
         self.ask().map_or_else(|| Ok(carry::carried(spans)), |ask| carry::asked(spans, &ask).map(Some))
     }
 
-    /// Whether it is said what a request is.
+    /// True if a kind of request is given.
     pub fn is_said(&self) -> bool {
         self.ask().is_some()
     }
 
-    /// What a request is; nothing if it is not said.
+    /// Returns the given kind of request, if any.
     fn ask(&self) -> Option<Ask> {
         let Requests { rpc, mark, call, run, client, serve } = self.clone();
         let rpc = rpc.map(|method| Ask::Rpc(Some(method).filter(|method| !method.is_empty())));
@@ -107,7 +108,7 @@ impl Requests {
     }
 }
 
-/// Leaves the options of [`Requests`] out of a help that has no room for them: `why` lists them.
+/// Hides the options of [`Requests`] in a help that has no room for them; `why` lists them.
 pub fn listed_by_why(option: Arg) -> Arg {
     let is_its = ["rpc", "mark", "call", "run", "client", "serve"].contains(&option.get_id().as_str());
     if is_its {
@@ -128,30 +129,30 @@ fn range(text: &str) -> Result<Range<f64>, String> {
     Some(range).filter(|range| range.start < range.end).ok_or_else(|| "the second is not larger".to_string())
 }
 
-/// A part by which something has changed, with or without its sign of percent.
+/// Parses a relative change, with or without its percent sign.
 fn change(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>().ok();
     let part = percent.filter(|percent| (0.0..=1e6).contains(percent)).map(|percent| percent / 100.0);
     part.ok_or_else(|| "not a percentage".to_string())
 }
 
-/// A time in microseconds.
+/// Parses a time in microseconds.
 fn microseconds(text: &str) -> Result<Time, String> {
     let us = text.parse::<f64>().ok().filter(|us| (0.0..1e12).contains(us));
     us.map(|us| Time::of_seconds(us / 1e6)).ok_or_else(|| "not a time in microseconds".to_string())
 }
 
-/// Seconds that a trace can have.
+/// Parses seconds within the range of a trace.
 fn second(text: &str) -> Result<f64, String> {
     let second = text.parse::<f64>().ok().filter(|second| second.abs() < 1e9);
     second.ok_or_else(|| "not a time in seconds".to_string())
 }
 
 impl Asked {
-    /// Answers, as text or as JSON; `file` is what the trace is read from, if it has a name.
+    /// Returns the explanation as text or JSON; `file` is the input of the trace, if it has a name.
     ///
     /// # Errors
-    /// A sentence, if there are no such requests, or if something is wrong that was to be checked.
+    /// A sentence, if the trace has no such requests, or if a requested check fails.
     pub fn answer(&self, timeline: &Timeline, file: Option<&Path>) -> Result<String, String> {
         let question = self.question(file);
         if self.check {
@@ -203,20 +204,20 @@ pub struct Between {
     json: bool,
 }
 
-/// How two traces differ, as it is printed.
+/// Printed difference between two traces.
 #[derive(Debug)]
 pub struct Answer {
     /// Text or JSON.
     pub text: String,
-    /// Whether that is a difference which was asked for.
+    /// True if this is a difference that the caller asked for.
     pub differs: bool,
 }
 
 impl Between {
-    /// Reads the first trace; `after` is what the second is read from, if it has a name.
+    /// Reads the first trace; `after` is the input of the second, if it has a name.
     ///
     /// # Errors
-    /// A sentence, if there are no such requests, or too few.
+    /// A sentence, if the trace has no such requests, or too few.
     pub fn before(&self, timeline: &Timeline, after: Option<&Path>) -> Result<Before, String> {
         let question = diff::Question {
             ask: self.requests.ask().unwrap_or_default(),
@@ -230,7 +231,7 @@ impl Between {
     /// Compares the second trace with the first.
     ///
     /// # Errors
-    /// A sentence, if there are no such requests, or too few.
+    /// A sentence, if the trace has no such requests, or too few.
     pub fn answer(&self, before: Before, timeline: &Timeline) -> Result<Answer, String> {
         let diff = before.diff(timeline)?;
         let differs = match diff.verdict {
@@ -246,7 +247,7 @@ impl Between {
     }
 }
 
-/// The name of the page of a trace that is read from `file`.
+/// Returns the name of the page for a trace that is read from `file`.
 fn page(file: Option<&Path>) -> String {
     let page = file.and_then(|file| Some(file.with_extension("html").file_name()?.to_string_lossy().into_owned()));
     page.unwrap_or_else(|| Question::default().page)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans built of events: what `eventtospan`, `ftracetospan`, `perftospan`, `perfettotospan` and `systingtospan` share.
+//! Spans built from events, as `eventtospan`, `ftracetospan`, `perftospan`, `perfettotospan` and `systingtospan` do.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub fn run(args: Build) -> Result<Exit> {
     spans_of(crate::open(args.named.or(&args.file), Stage::Events)?, args.how, Vec::new())
 }
 
-/// Builds the spans of `input` and writes them; `damage` is what is known to be wrong with it before it is read.
+/// Builds the spans of `input` and writes them; `damage` lists faults of the input known before it is read.
 ///
 /// # Errors
 /// If the events cannot be read, there are none, or the spans cannot be written or are not sound.

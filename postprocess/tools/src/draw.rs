@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans drawn for Perfetto: what `spantoperfetto` and `kutrace_control export` share.
+//! Spans drawn for Perfetto, shared by `spantoperfetto` and `kutrace_control export`.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use postprocess::why::request::{Found, Request};
 use crate::spans::{self, InOrder};
 use crate::{outcome, Common, Output};
 
-/// What the tool does: draws the spans of `file`, or of standard input, and says what Perfetto is not told.
+/// Draws the spans of `file`, or of standard input, and lists what the Perfetto trace leaves out.
 ///
 /// # Errors
-/// If the spans cannot be read or kept, or the output not be written.
+/// If the spans cannot be read or kept, or the output cannot be written.
 pub fn run(file: Option<&PathBuf>, common: &Common) -> Result<Exit> {
     let (spans, place) = spans::in_order(file)?;
     let (meta, untold) = draw(spans, common.open()?)?;
@@ -27,10 +27,10 @@ pub fn run(file: Option<&PathBuf>, common: &Common) -> Result<Exit> {
     Ok(outcome(&place, &meta))
 }
 
-/// Draws all spans; returns what is known about the trace, and a line for each thing that Perfetto is not told.
+/// Draws all spans; returns the data about the trace, and a line for each thing that the Perfetto trace leaves out.
 ///
 /// # Errors
-/// If the output cannot be written, or the spans not be read again.
+/// If the output cannot be written, or the spans cannot be read again.
 pub fn draw(spans: InOrder, out: Output) -> Result<(Meta, Vec<String>)> {
     let to = out.name();
     let (searched, found) = (spans.whole().is_some(), spans.requests());
@@ -58,7 +58,7 @@ pub fn draw(spans: InOrder, out: Output) -> Result<(Meta, Vec<String>)> {
     Ok((meta, missing))
 }
 
-/// A line for each thing that Perfetto is not told.
+/// Returns a line for each thing that the Perfetto trace leaves out.
 fn untold(meta: &Meta, left_out: LeftOut, searched: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if meta.processes.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A trace of CTF, which is a folder: how a tool is told of it, and what is in it: a file for each CPU, and metadata.
+//! A trace of CTF: a folder with metadata and a file for each CPU; and the arguments that name it.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The file, if one is named, and the folder; ends the tool if two files are named.
+    /// Returns the file, if one is named, and the folder; ends the tool if two files are named.
     pub fn split<A: Parser>(&self) -> Result<(Option<&PathBuf>, &Path)> {
         let (dir, file) = self.paths.split_last().context("no folder")?;
         if self.input.is_some() && !file.is_empty() {
@@ -30,30 +30,31 @@ impl Paths {
     }
 }
 
-/// The file that says how to read the others.
+/// Name of the file that describes the layout of the others.
 pub const METADATA: &str = "metadata";
 
-/// The name of a CPU's file.
+/// Returns the name of a CPU's file.
 pub fn of_cpu(cpu: impl std::fmt::Display) -> String {
     format!("cpu_{cpu}")
 }
 
-/// Makes a folder and fills it; with `force`, in place of one that was made so before. What cannot be filled goes.
+/// Creates a folder and fills it, with `force` in place of one that an earlier run created. A folder that cannot be
+/// filled is removed.
 ///
 /// # Errors
-/// If there is one already, or one with anything else in it, or the error of `fill`.
+/// If the folder already exists, with `force` if it holds anything else, or the error of `fill`.
 pub fn fill<T>(dir: &Path, force: bool, fill: impl FnOnce() -> Result<T>) -> Result<T> {
     if force {
         remove(dir)?;
     }
     fs::create_dir(dir).with_context(|| dir.display().to_string())?;
     fill().inspect_err(|_| {
-        // What is there is no trace, and would be in the way of the next.
+        // A partial folder is no trace, and would be in the way of the next run.
         let _ = fs::remove_dir_all(dir);
     })
 }
 
-/// Removes a folder of ours; one that has anything else in it stays.
+/// Removes a folder of ours; one that holds anything else stays.
 fn remove(dir: &Path) -> Result<()> {
     let context = || dir.display().to_string();
     let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };

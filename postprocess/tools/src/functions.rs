@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The functions of program files: by debug information, or else by the symbols.
+//! Functions of program files: from debug information, or else from the symbols.
 //!
-//! Invariant: of a trace, a file is only used if it is the one that was traced, by its build id.
+//! Invariant: a file is used for a trace only if its build id shows that it is the one that was traced.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -16,8 +16,8 @@ use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use postprocess::readable::count;
 use postprocess::source::{self, Trace};
 
-/// Opens the bytes of a raw trace from `name`, and names its samples of user code by the programs that are on this
-/// machine. One line says which of them are not, or are others by now.
+/// Opens the bytes of a raw trace from `name`, and names its samples of user code by the programs on this machine. One
+/// line lists the programs that are missing or have changed.
 ///
 /// # Errors
 /// If this is not a raw trace.
@@ -40,7 +40,7 @@ pub fn trace<'a>(bytes: &'a [u8], name: &str) -> Result<Box<dyn Trace + 'a>> {
     Ok(trace)
 }
 
-/// Opens the bytes of a raw trace from `name`, whose samples are called by their addresses, whatever is known of functions.
+/// Opens the bytes of a raw trace from `name`, with samples named by their addresses even if functions are known.
 ///
 /// # Errors
 /// If this is not a raw trace.
@@ -54,32 +54,32 @@ fn opened<'a>(bytes: &'a [u8], name: &str) -> Result<Box<dyn Trace + 'a>> {
     source::trace(bytes).map_err(|error| anyhow!("{name}: {error}"))
 }
 
-/// Program files, each read when it is first asked for.
+/// Program files, each read on first use.
 pub struct Programs {
     /// Root of the traced machine's files.
     root: PathBuf,
     files: HashMap<(String, Option<String>), Option<Program>>,
-    /// What could not be read, a sentence each.
+    /// A sentence for each file that could not be read.
     pub unread: Vec<String>,
 }
 
 /// A program or library.
 struct Program {
-    /// Of each part that is loaded: first byte in the file, bytes, address.
+    /// Each loaded part: first byte in the file, number of bytes, address.
     segments: Vec<(u64, u64, u64)>,
-    /// Of each function: start, end, name; by start.
+    /// Each function: start, end, name; ordered by start.
     symbols: Vec<(u64, u64, String)>,
     debug: Option<Loader>,
 }
 
 impl Programs {
-    /// The files below `root`.
+    /// Prepares to read the files below `root`.
     pub fn new(root: PathBuf) -> Programs {
         Programs { root, files: HashMap::new(), unread: Vec::new() }
     }
 
-    /// The function at this byte of a file, after those that were put into it, the innermost first; none if it is not
-    /// known, or if the file is not the one with this identity.
+    /// Returns the function at this byte of a file, after the functions that were inlined into it, innermost first;
+    /// empty if unknown, or if the file does not have this identity.
     pub fn frames(&mut self, path: &str, identity: Option<&str>, offset: u64) -> Vec<String> {
         let key = (path.to_string(), identity.map(str::to_string));
         if !self.files.contains_key(&key) {
@@ -89,7 +89,7 @@ impl Programs {
         self.files.get(&key).and_then(Option::as_ref).and_then(|program| program.frames(offset)).unwrap_or_default()
     }
 
-    /// Reads a file; what the kernel maps without one, such as `[vdso]`, is not looked for.
+    /// Reads a file. Mappings without a file, such as `[vdso]`, are not looked for.
     fn read(&mut self, path: &str, identity: Option<&str>) -> Option<Program> {
         let place = self.root.join(path.strip_prefix('/')?);
         match Program::read(&place, identity) {
@@ -102,8 +102,8 @@ impl Programs {
     }
 }
 
-/// What tells a program's file from others of its path: its build id, or if it has none, its bytes and when it was last
-/// changed. `-` if it cannot be read.
+/// Returns what identifies a program's file among others with its path: its build id, or without one, its size and the
+/// time of its last change. `-` if the file cannot be read.
 pub fn identity(path: &Path) -> String {
     identity_of(path).unwrap_or_else(|_| "-".to_string())
 }
@@ -137,7 +137,7 @@ impl Program {
         });
         let mut symbols: Vec<_> = named.filter(|(start, end, _)| start < end).collect();
         symbols.sort();
-        // Without debug information the symbols have to do.
+        // Without debug information the symbols must suffice.
         Ok(Program { segments, symbols, debug: Loader::new(path).ok() })
     }
 
@@ -148,7 +148,7 @@ impl Program {
         self.told(address).or_else(|| self.symbol(address).map(|symbol| vec![symbol]))
     }
 
-    /// By the debug information.
+    /// Looks up the debug information.
     fn told(&self, address: u64) -> Option<Vec<String>> {
         let mut frames = self.debug.as_ref()?.find_frames(address).ok()?;
         let mut names = Vec::new();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the tools share, with `kutrace_control` too: where input comes from, where output goes, [`spans`] read and
-//! written, samples named by [functions], requests that are [asked](ask) for, spans that are [built](build), what [draws](draw) for others, and what a run says of data that are not whole.
+//! Code shared by the tools, and with `kutrace_control`: input and output, [`spans`] read and written, samples named by
+//! [functions], requests that are [asked](ask) for, spans that are [built](build), what [draws](draw) for others, and
+//! the report on incomplete data at the end of a run.
 
 #![forbid(unsafe_code)]
 
@@ -31,8 +32,8 @@ use postprocess::source::{self, Batches, Source, Stage};
 use postprocess::span::limit::Keep;
 use postprocess::span::{Meta, Spans};
 
-/// Runs `tool` with its arguments, and shows its progress to a terminal; the status of the process. Its help ends with
-/// `examples`, and so does its manual.
+/// Runs `tool` with its arguments, and shows its progress on a terminal; returns the status of the process. Its help
+/// and its manual end with `examples`.
 pub fn run<A: Parser>(tool: &'static str, examples: [&str; 2], run: impl FnOnce(A) -> Result<Exit>) -> ExitCode {
     kutrace_cli::run(tool, || {
         let after = format!("Examples:\n  {}\n  {}", examples[0], examples[1]);
@@ -49,26 +50,26 @@ pub fn usage<A: Parser>(fact: impl Display) -> ! {
     arguments::usage(A::command(), fact)
 }
 
-/// Where the input comes from.
+/// Source of the input.
 pub struct Input {
-    /// What to call it in a message.
+    /// Name of the input in messages.
     pub name: String,
     source: Source<Box<dyn Read>>,
-    /// Bytes, as far as that is known.
+    /// Size in bytes, as far as known.
     size: u64,
 }
 
 /// Opens a file, or standard input if there is none or it is `-`; it must be of the stage that is `wanted`.
 ///
 /// # Errors
-/// If it cannot be read, or is of another stage: a hint says what to do with it.
+/// If it cannot be read, or is of another stage: then with a hint about what to do with it.
 pub fn open(path: Option<&PathBuf>, wanted: Stage) -> Result<Input> {
     let input = Input::open(path.map(PathBuf::as_path))?;
     let command = command_line(path);
     input.expect(wanted, &command, None)
 }
 
-/// This tool with its arguments, but without the file that it reads.
+/// Returns the command line of this tool without the file that it reads.
 fn command_line(path: Option<&PathBuf>) -> String {
     let mut line = message::tool().to_string();
     let mut arguments = std::env::args_os().skip(1).peekable();
@@ -84,7 +85,7 @@ fn command_line(path: Option<&PathBuf>) -> String {
     line
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -117,7 +118,7 @@ impl Input {
         Input::of(name, size, read)
     }
 
-    /// What `read` returns, as a file of that name and size.
+    /// Reads from `read`, as from a file of that name and size.
     ///
     /// # Errors
     /// As [`Input::open`].
@@ -126,12 +127,12 @@ impl Input {
         Ok(Input { name, source, size })
     }
 
-    /// How to come to a page of it, where it is not a raw trace.
+    /// Returns how to make a page of the input, if it is not a raw trace.
     pub fn way_to_page(&self) -> Option<String> {
         self.source.way_to_page(&self.file())
     }
 
-    /// Its name as a shell takes it, `FILE` if it has none.
+    /// Returns the name quoted for a shell; `FILE` if it has none.
     fn file(&self) -> String {
         if self.name == standard::INPUT {
             "FILE".to_string()
@@ -140,8 +141,8 @@ impl Input {
         }
     }
 
-    /// This, if it is of the stage that `command` wants; the hint for any other, unless it is given, says how to come
-    /// there.
+    /// Returns the input if it is of the stage that `command` wants; otherwise the hint, unless one is given, explains
+    /// how to get there.
     ///
     /// # Errors
     /// If it is of another stage.
@@ -156,7 +157,7 @@ impl Input {
         }
     }
 
-    /// All bytes of a raw trace.
+    /// Reads all bytes of a raw trace.
     ///
     /// # Errors
     /// If they cannot be read, here and below.
@@ -165,7 +166,7 @@ impl Input {
         self.source.raw(self.size).with_context(|| self.name.clone())
     }
 
-    /// All bytes of a page.
+    /// Reads all bytes of a page.
     ///
     /// # Errors
     /// As [`Input::raw`].
@@ -174,7 +175,7 @@ impl Input {
         self.source.page().with_context(|| self.name.clone())
     }
 
-    /// Its events.
+    /// Reads the events.
     ///
     /// # Errors
     /// As [`Input::raw`].
@@ -183,7 +184,7 @@ impl Input {
         self.source.events().context(self.name)
     }
 
-    /// All its spans, handed to `keep`.
+    /// Reads all spans and passes them to `keep`.
     ///
     /// # Errors
     /// As [`Input::raw`].
@@ -199,13 +200,13 @@ impl Read for Input {
     }
 }
 
-/// A stream on standard input that has not ended after this time is one that goes on.
+/// A stream on standard input that has not ended after this time is considered endless.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What is said then.
+/// Message in that case.
 const STREAM: &str =
     "stdin: a stream that goes on; it is read to its end first. As they happen, events are shown by: rawtoevent --live";
 
-/// Says a fact after a time, unless what is returned has been dropped by then.
+/// Reports a fact after a time, unless the returned value has been dropped by then.
 fn later(time: Duration, fact: &'static str) -> Sender<()> {
     let (dropped, ended) = mpsc::channel();
     thread::spawn(move || {
@@ -216,10 +217,10 @@ fn later(time: Duration, fact: &'static str) -> Sender<()> {
     dropped
 }
 
-/// Sentences about damage shown before the rest is only counted.
+/// Number of sentences about damage that are shown before the rest is only counted.
 const SHOWN: usize = 20;
 
-/// Says what is damaged or missing in data from `place`.
+/// Reports what is damaged or missing in data from `place`.
 pub fn say_damage(place: &str, sentences: &[impl Display]) {
     for sentence in sentences.iter().take(SHOWN) {
         say(format_args!("{place}: {sentence}"));
@@ -229,14 +230,14 @@ pub fn say_damage(place: &str, sentences: &[impl Display]) {
     }
 }
 
-/// Says that events were lost before `place` was written, if they were.
+/// Reports that events were lost before `place` was written, if any were.
 pub fn say_lost(place: &str, lost: u64) {
     if lost > 0 {
         say(format_args!("{place}: {} lost while recording", count(lost, "event was", "events were")));
     }
 }
 
-/// Says what is missing from spans read from `place`; how a run ends that did not fail.
+/// Reports what is missing from spans read from `place`; returns the exit of a run that did not fail.
 pub fn outcome(place: &str, meta: &Meta) -> Exit {
     say_damage(place, &meta.quality);
     say_lost(place, meta.lost);
@@ -255,7 +256,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// The file that was named, one way or the other.
+    /// Returns the file that was named, one way or the other.
     pub fn or<'a>(&'a self, file: &'a Option<PathBuf>) -> Option<&'a PathBuf> {
         self.input.as_ref().or(file.as_ref())
     }
@@ -272,22 +273,22 @@ pub struct Common {
     pub quiet: bool,
 }
 
-/// Whoever reads the output.
+/// State of the reader of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// It has read all, or there is a file of it.
+    /// It has read everything, or the output is a file.
     Stayed,
-    /// It went away before the end.
+    /// It closed the output before the end.
     Gone,
 }
 
-/// Where output goes. A file is not there for anybody else until all is written.
+/// Destination of output. A file becomes visible only when it is complete.
 pub enum Output {
     /// Standard output.
     Stdout(BufWriter<io::StdoutLock<'static>>),
-    /// A file, and the name that it gets when it is complete.
+    /// A file, and the name that it gets when complete.
     File(BufWriter<Draft>, PathBuf),
-    /// To a reader that has gone.
+    /// A reader that has gone.
     Gone,
 }
 
@@ -306,7 +307,7 @@ impl Common {
         Ok(Output::File(BufWriter::with_capacity(1 << 16, draft), path.clone()))
     }
 
-    /// One line on standard error about how it went, unless nobody wants to know.
+    /// Prints a line about the run on standard error, unless the tool is quiet.
     pub fn tell(&self, line: impl Display) {
         if !self.quiet {
             say(line);
@@ -315,7 +316,7 @@ impl Common {
 }
 
 impl Output {
-    /// What to call it in a message.
+    /// Returns the name of the output in messages.
     pub fn name(&self) -> String {
         match self {
             Output::File(_, path) => path.display().to_string(),
@@ -323,7 +324,7 @@ impl Output {
         }
     }
 
-    /// Everything is written: now a file gets its name.
+    /// Completes the output; a file gets its name now.
     pub fn finish(mut self) -> io::Result<Reader> {
         self.flush()?;
         match self {
@@ -334,12 +335,11 @@ impl Output {
         Ok(Reader::Stayed)
     }
 
-    /// A reader that goes away wants no more, which is not an error: what there is to report about the input is still
-    /// reported.
+    /// Treats a reader that goes away as a normal end, so that reports about the input are still printed.
     fn unless_gone<T>(&mut self, result: io::Result<T>, then: T) -> io::Result<T> {
         match result {
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
-                // What is still in the buffer would be tried again.
+                // Otherwise the content of the buffer would be written again.
                 if let Output::Stdout(out) = std::mem::replace(self, Output::Gone) {
                     drop(out.into_parts());
                 }
@@ -349,7 +349,7 @@ impl Output {
         }
     }
 
-    /// Whether nobody reads any more.
+    /// True if the reader has gone.
     pub fn is_gone(&self) -> bool {
         matches!(self, Output::Gone)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the tools that read or write spans share: JSON or frames, and the faults that came with them said aloud.
+//! Reading and writing of spans in the tools: JSON or frames, with reports of the faults that came with them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,12 +33,12 @@ pub struct Form {
     pub common: Common,
 }
 
-/// Reads spans from a file, or from standard input; returns what to call the input, too.
+/// Reads spans from a file, or from standard input; also returns the name of the input for messages.
 pub fn read(file: Option<&PathBuf>) -> Result<(Spans, String)> {
     read_into(file, SpanLimit::new(usize::MAX))
 }
 
-/// As [`read`], handing the spans to `keep`.
+/// Like [`read`], but passes the spans to `keep`.
 pub fn read_into(file: Option<&PathBuf>, keep: impl Keep) -> Result<(Spans, String)> {
     let input = crate::open(file, Stage::Spans)?;
     let name = input.name.clone();
@@ -47,7 +47,7 @@ pub fn read_into(file: Option<&PathBuf>, keep: impl Keep) -> Result<(Spans, Stri
     some(spans, none, name)
 }
 
-/// As [`read`], with the spans in little memory and apart from all else.
+/// Like [`read`], with the spans in compact form, separate from everything else.
 pub fn read_dense(file: Option<&PathBuf>) -> Result<(Spans, Dense, String)> {
     let input = crate::open(file, Stage::Spans)?;
     let (mut dense, name) = (Dense::default(), input.name.clone());
@@ -56,7 +56,7 @@ pub fn read_dense(file: Option<&PathBuf>) -> Result<(Spans, Dense, String)> {
     Ok((about, dense, name))
 }
 
-/// What was read, unless it is nothing and that is due to its faults.
+/// Returns what was read; fails if there are no spans because of faults.
 fn some(about: Spans, none: bool, name: String) -> Result<(Spans, String)> {
     if none && !about.meta.quality.is_empty() {
         bail!("{name}: no spans");
@@ -69,40 +69,40 @@ pub fn write(spans: &Spans, form: &Form) -> Result<()> {
     Sink::new(form)?.finish(spans).map(drop)
 }
 
-/// Spans of JSON in memory before they go to a file in the folder for temporary files: 0.5 GB of them.
+/// Number of spans held in memory for JSON before they go to a file in the folder for temporary files: 0.5 GB.
 const SPANS_MAX: usize = 1 << 23;
 
-/// Spans in their order, in memory or, where there are many, in files in the folder for temporary files.
+/// Spans in order, in memory or, if there are many, in files in the folder for temporary files.
 #[derive(Debug)]
 pub struct InOrder {
-    /// What is known about all, and the spans that are in no file.
+    /// Data about the whole trace, and the spans that are in no file.
     pub last: Spans,
-    /// The last name of the own code of each thread.
+    /// Last name of each thread's own code.
     pub threads: BTreeMap<Pid, NameId>,
     runs: Runs<File>,
 }
 
 impl InOrder {
-    /// All spans, if they are in memory.
+    /// Returns all spans, if they are in memory.
     pub fn whole(&self) -> Option<&Spans> {
         Some(&self.last).filter(|_| self.runs.spans() == 0)
     }
 
-    /// The requests that the trace offers best, and what they are; none if nothing in it is a request, or if there are
-    /// too many spans to look for them.
+    /// Returns the requests that suit the trace best, with their kind; `None` if nothing in it is a request, or if the
+    /// spans are too many to search.
     pub fn requests(&self) -> Option<Found> {
         let spans = self.whole()?;
         let timeline = Timeline::new(spans);
         offered(&timeline).ok().filter(|(ask, _)| !matches!(ask, Ask::Range(_))).map(|(_, found)| found)
     }
 
-    /// These, and the spans in files.
+    /// Returns the last spans and the threads, and the spans in files.
     pub fn split(self) -> (Spans, BTreeMap<Pid, NameId>, Runs<File>) {
         (self.last, self.threads, self.runs)
     }
 }
 
-/// What keeps spans so.
+/// Collects spans in order.
 #[derive(Debug, Default)]
 pub struct Ordering {
     runs: Runs<File>,
@@ -138,7 +138,7 @@ impl Keep for &mut Ordering {
 }
 
 impl Ordering {
-    /// The spans, of which these are the last.
+    /// Returns all spans; `last` are the last of them.
     ///
     /// # Errors
     /// If a file could not be written.
@@ -151,23 +151,24 @@ impl Ordering {
     }
 }
 
-/// Reads spans from a file, or from standard input, for their order; returns what to call the input, too.
+/// Reads spans from a file, or from standard input, to put them in order; also returns the name of the input for
+/// messages.
 ///
 /// # Errors
-/// If they cannot be read, or kept.
+/// If they cannot be read, or cannot be kept.
 pub fn in_order(file: Option<&PathBuf>) -> Result<(InOrder, String)> {
     let mut ordering = Ordering::default();
     let (last, name) = read_into(file, &mut ordering)?;
     Ok((ordering.finish(last)?, name))
 }
 
-/// Where temporary files are.
+/// Describes a temporary file and its folder.
 fn temporary() -> String {
     format!("temporary file in {} (TMPDIR names another folder)", std::env::temp_dir().display())
 }
 
-/// Spans on their way to the output. JSON has them in order, so all are kept, in memory or in files, until the last is
-/// there; frames need no order, and are written as they come.
+/// Spans on their way to the output. JSON needs them in order, so all are kept, in memory or in files, until the last
+/// has arrived; frames need no order, and are written as they come.
 pub struct Sink {
     name: String,
     to: To,
@@ -193,7 +194,7 @@ impl Sink {
         Ok(Sink { name, to })
     }
 
-    /// Spans that may gather before some are taken.
+    /// Returns the number of spans that may gather before some are taken.
     pub fn room(&self) -> usize {
         match self.to {
             To::Json(..) => SPANS_MAX,
@@ -201,7 +202,7 @@ impl Sink {
         }
     }
 
-    /// Takes spans, which come after those taken before; `names` are all names so far.
+    /// Takes spans that follow those taken before; `names` are all names so far.
     pub fn take(&mut self, spans: Vec<Span>, names: &[impl AsRef<str>]) -> Result<()> {
         match &mut self.to {
             To::Json(_, runs) => tempfile::tempfile().and_then(|file| runs.add(spans, file)).with_context(temporary),
@@ -209,7 +210,7 @@ impl Sink {
         }
     }
 
-    /// Takes the last spans, and what is known about all.
+    /// Takes the last spans, and the data about the whole trace.
     pub fn finish(self, last: &Spans) -> Result<Reader> {
         let written = || -> io::Result<Reader> {
             match self.to {

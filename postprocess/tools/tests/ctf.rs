@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! rawtoctf, read back by babeltrace2.
+//! rawtoctf, with babeltrace2 reading its output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use kutrace_tests::{busy, ctf, TraceBuilder};
 
-/// Converts a raw file into a folder of this name.
+/// Converts a raw file to a folder of this name.
 fn convert(raw: &Path, name: &str) -> (PathBuf, Output) {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if dir.exists() {
@@ -16,8 +16,8 @@ fn convert(raw: &Path, name: &str) -> (PathBuf, Output) {
     (dir, output)
 }
 
-/// Converts a whole trace, and compares what babeltrace2 reads; where that is not installed says so. The number of
-/// entries.
+/// Converts a whole trace and compares the result as babeltrace2 reads it; prints a note if that is not installed.
+/// Returns the number of entries.
 fn round(raw: &Path, name: &str) -> Option<usize> {
     let (dir, output) = convert(raw, name);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

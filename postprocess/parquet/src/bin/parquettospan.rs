@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! parquettospan: from tables of Parquet back to spans.
+//! parquettospan: tables of Parquet back to spans.
 
 #![forbid(unsafe_code)]
 

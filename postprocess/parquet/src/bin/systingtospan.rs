@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! systingtospan: what systing recorded of the kernel, to spans.
+//! systingtospan: systing's recording of the kernel to spans.
 
 #![forbid(unsafe_code)]
 

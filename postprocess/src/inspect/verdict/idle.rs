@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Idle: how long each CPU was idle by the spans, and what its host took, beside how long by the kernel's count.
+//! Idle: compares the idle and stolen time of each CPU in the spans with the kernel's count.
 //!
-//! Invariant: no verdict follows. A kernel that goes by its ticks to count this may be off by any time.
+//! Invariant: the result does not affect the verdict. A kernel that counts idle time by its ticks may be off by any
+//! amount.
 
 use kutrace_format::x86::trap;
 
@@ -13,18 +14,18 @@ use crate::span::what::Activity;
 use crate::span::Span;
 use crate::time::Time;
 
-/// An NMI is idle to the kernel if it comes then.
+/// An NMI during idle counts as idle time in the kernel.
 const NMI: u32 = TRAP + trap::NMI;
 
-/// Adds up while spans go by.
+/// Adds up spans as they come.
 #[derive(Debug)]
 pub struct Comparison {
-    /// Of each what the kernel counted, and what the trace has of idle and of stolen time.
+    /// For each CPU the kernel's count, and the idle and the stolen time in the trace.
     cpus: Vec<(IdleTime, Time, Time)>,
 }
 
 impl Comparison {
-    /// With what the kernel counted.
+    /// Starts with the kernel's counts.
     pub fn new(counted: Vec<IdleTime>) -> Comparison {
         Comparison { cpus: counted.into_iter().map(|idle| (idle, Time::ZERO, Time::ZERO)).collect() }
     }
@@ -45,7 +46,7 @@ impl Comparison {
         }
     }
 
-    /// What it comes to, a sentence for all CPUs and one for each on which the two differ.
+    /// Returns the result: a sentence for all CPUs and one for each CPU on which the two differ.
     pub fn finish(&self, meta: &Meta) -> Vec<String> {
         if self.cpus.is_empty() {
             return Vec::new();
@@ -88,7 +89,7 @@ fn text((least, most): (Time, Time), traced: Time) -> String {
     format!("the kernel counted {least:.2} to {most:.2} s, the trace has {traced:.2} s")
 }
 
-/// Whether it is the idle thread at nothing, or a stall of it: that was doing what it did before.
+/// True for the idle thread without any work, or for a stall of it: a stalled CPU was doing what it did before.
 fn is_idle(span: &Span) -> bool {
     let Some(activity) = span.activity().filter(|_| span.pid.is_some_and(|pid| pid.number() == 0)) else {
         return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the page knows in addition to its columns: the JSON of its element `ku-meta`.
+//! Data of the page in addition to its columns: the JSON of its element `ku-meta`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ pub const VERSION: u32 = 2;
 /// Bytes of data in one script element: as base64 4 MiB, well below what a browser holds in one string.
 pub const CHUNK_BYTES: usize = 3 << 20;
 
-/// Nanoseconds that recording an entry takes: measured for our format (docs/overhead.md), said of the original's.
+/// Nanoseconds to record an entry: measured for our format (docs/overhead.md), claimed for the original's.
 const ENTRY_NS: u32 = 16;
 const ORIGINAL_ENTRY_NS: u32 = 20;
-/// The same for reading the counters after an entry, as above for the original.
+/// Nanoseconds to read the counters after an entry, from the same sources.
 const COUNTERS_NS: u32 = 30;
 
 /// The JSON; `viewer/data/decode.js` names the same fields.
@@ -77,7 +77,7 @@ pub struct About<'a> {
     requests: Option<Carried>,
 }
 
-/// A control group: its path, what to call it, and the threads that [`Meta::cgroups`] has in it.
+/// A control group: its path, its display name, and its threads from [`Meta::cgroups`].
 #[derive(Clone, Serialize, Deserialize)]
 struct Cgroup {
     path: String,
@@ -100,7 +100,7 @@ impl Cgroup {
 }
 
 impl<'a> About<'a> {
-    /// About `spans`, whose columns have this layout, and the requests that the page carries.
+    /// Describes `spans`, whose columns have this layout, and the requests that the page carries.
     pub fn new(spans: &'a Spans, title: &'a str, layout: &'a Layout, requests: Option<Carried>) -> Self {
         let meta = &spans.meta;
         Self {
@@ -136,7 +136,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// What it says about the whole trace.
+    /// Returns its description of the whole trace.
     pub fn meta(&self) -> Meta {
         Meta {
             title: self.title.to_string(),
@@ -166,13 +166,13 @@ impl<'a> About<'a> {
     }
 }
 
-/// Whether a span begins with an entry of the recorder: execution does, and what happens at a point in time on a CPU.
+/// True if a span begins with an entry of the recorder: execution does, and so do points in time on a CPU.
 fn begins_with_entry(span: &Span) -> bool {
     let is_point = || (number::SWITCH as i32..=number::SPECIAL_LAST as i32).contains(&span.event());
     span.cpu.is_some() && (span.is_execution() || is_point())
 }
 
-/// What an entry of a trace with these flags cost, if a hook wrote it; of tracepoints it is not known.
+/// Returns the cost of an entry of a trace with these flags, if a hook wrote it; that of tracepoints is unknown.
 fn entry_ns(flags: u32) -> u32 {
     let entry = if flags & flag::VERSION == 3 { ORIGINAL_ENTRY_NS } else { ENTRY_NS };
     entry + if flags & flag::COUNTERS == 0 { 0 } else { COUNTERS_NS }

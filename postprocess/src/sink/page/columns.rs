@@ -25,7 +25,7 @@ const IPC: u8 = 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Field {
-    /// [`Span::start`], as the difference to the row before, 0 before the first row of a group.
+    /// [`Span::start`], as the difference from the row before, or from 0 in the first row of a group.
     Start,
     /// [`Span::dur`].
     Dur,
@@ -41,14 +41,14 @@ pub enum Field {
     Arg,
     /// [`Span::ret`], [`packed`].
     Ret,
-    /// [`Span::ipc`] in the lowest four bits, and above them what the span belongs to, as [`super::links`] says it.
+    /// [`Span::ipc`] in the lowest four bits, and above them the span's link as [`super::links`] defines it.
     Ipc,
     /// [`Span::name`].
     Name,
 }
 
 impl Field {
-    /// All fields, in the order they are stored.
+    /// All fields, in storage order.
     pub const ALL: [Self; 10] = [
         Self::Start,
         Self::Dur,
@@ -63,14 +63,14 @@ impl Field {
     ];
 }
 
-/// Where one column of one group lies in the data, and how its values are stored.
+/// Location of one column of one group in the data, and the encoding of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The column.
     pub field: Field,
     /// Bytes of a value: 1, 2 or 4. All ones stand for a value among the wide ones.
     pub width: usize,
-    /// Values that did not fit.
+    /// Number of values that did not fit.
     pub wide: usize,
     /// First byte in the data.
     pub offset: usize,
@@ -87,10 +87,10 @@ pub struct Group {
     pub parts: Vec<Part>,
 }
 
-/// What a reader needs to know to take the data apart.
+/// Layout of the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Spans in all.
+    /// Total number of spans.
     pub rows: usize,
     /// Distinct CPUs, ascending.
     pub cpus: Vec<i64>,
@@ -102,7 +102,7 @@ pub struct Layout {
     pub groups: Vec<Group>,
 }
 
-/// A place in the data that does not hold what the layout says.
+/// A place in the data that does not match the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The group.
@@ -155,7 +155,7 @@ pub fn encode(spans: &[Span], links: &[i64]) -> (Layout, Vec<u8>) {
     (layout, data)
 }
 
-/// Takes apart what [`encode`] made, or made when pages had another form.
+/// Decodes the result of [`encode`], or of an earlier form of pages.
 ///
 /// # Errors
 /// The first column that is damaged.
@@ -167,11 +167,11 @@ pub fn decode(layout: &Layout, data: &[u8], form: Form) -> Result<Vec<Span>, Dam
             let damage = Damage { group: number, field: part.field };
             let bytes = data.get(part.offset..part.offset.saturating_add(part.bytes)).ok_or(damage.clone())?;
             let values = pack::unpack(bytes, form, group.rows, part.width, part.wide).ok_or(damage.clone())?;
-            // Only now are the rows known to be there.
+            // Only now are the rows known to exist.
             spans.resize(first + group.rows, Span::default());
             fill(&mut spans[first..], part.field, &values, layout, form).ok_or(damage)?;
         }
-        // What a span is its columns tell together.
+        // Several columns together determine what a span is.
         for span in spans.iter_mut().skip(first) {
             span.set_columns(span.event(), span.arg, span.ret);
         }
@@ -179,7 +179,7 @@ pub fn decode(layout: &Layout, data: &[u8], form: Form) -> Result<Vec<Span>, Dam
     Ok(spans)
 }
 
-/// Writes one column into `spans`; nothing if a value has no place there.
+/// Writes one column into `spans`; `None` if a value does not fit there.
 fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form: Form) -> Option<()> {
     let value = |v: i64| if form == Form::Bare { v } else { unpacked(v) };
     let of = |list: &[i64], v: i64| -> Option<i64> { list.get(usize::try_from(v).ok()?).copied() };
@@ -197,7 +197,7 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form:
             Field::Event => s.what = What::of(i32::try_from(of(&layout.events, v)?).ok()?),
             Field::Arg => s.arg = value(v),
             Field::Ret => s.ret = value(v),
-            // What belongs together the spans tell again.
+            // The spans determine their links again.
             Field::Ipc => s.ipc = v as u8 & IPC,
             Field::Name => s.name = NameId(u32::try_from(v).ok()?),
         }
@@ -205,14 +205,14 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form:
     Some(())
 }
 
-/// The distinct values of a field, ascending, and where each stands among them.
+/// Distinct values of a field, ascending, and the place of each among them.
 struct Dictionary {
     values: Vec<i64>,
-    /// By value, from the least on; empty if they lie too far apart for that.
+    /// Places by value, from the least value on; empty if the values are too far apart for that.
     places: Vec<u32>,
 }
 
-/// Values further apart than this are looked for among the distinct ones: thread ids end at 2^22.
+/// Values further apart than this are searched among the distinct ones: thread ids end at 2^22.
 const NEAR: i64 = 1 << 23;
 
 impl Dictionary {

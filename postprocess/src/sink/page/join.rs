@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The page's program: the modules that `main.js` imports, and what they import, as scripts of one page.
 //!
-//! A page opened from `file://` can load no other file. So each module becomes a script element, without its imports
-//! and exports and without comments, with its lines where they were, in the order in which modules run: each after those that it imports.
-//! The scripts share one scope, which is why names at the top of modules must differ, and imports cannot rename.
+//! A page opened from `file://` can load no other file. So each module becomes a script element, without its imports,
+//! exports and comments but with its line numbers, in the order in which modules run: each after those that it imports.
+//! The scripts share one scope, so names at the top of modules must differ, and imports cannot rename.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +11,8 @@ use std::io;
 /// A script: the path of its module below the folder of `main.js`, and its text.
 pub type Script = (String, String);
 
-/// The scripts for the module `main`, which is the last of them. `read` gives the text of the module with a path.
+/// Returns the scripts for the module `main`, which is the last of them. `read` returns the text of the module with a
+/// path.
 ///
 /// # Errors
 /// `path:line: fact` of the first module that cannot be read or joined.
@@ -23,15 +24,15 @@ pub fn join(main: &str, read: impl Fn(&str) -> io::Result<String>) -> Result<Vec
 
 struct Joined<Read> {
     read: Read,
-    /// The modules whose imports are being followed, each imported by the one before.
+    /// Modules whose imports are being followed, each imported by the one before.
     importing: Vec<String>,
     scripts: Vec<Script>,
-    /// Where each name at the top of a module is defined.
+    /// Place where each name at the top of a module is defined.
     definers: HashMap<String, String>,
 }
 
 impl<Read: Fn(&str) -> io::Result<String>> Joined<Read> {
-    /// Adds a module after all that it imports, unless it is there; `importer` is the place that wants it.
+    /// Adds a module after all its imports, unless it has been added; `importer` is the place that imports it.
     fn add(&mut self, path: &str, importer: &str) -> Result<(), String> {
         if self.scripts.iter().any(|(known, _)| known == path) {
             return Ok(());
@@ -55,7 +56,7 @@ impl<Read: Fn(&str) -> io::Result<String>> Joined<Read> {
                 let from = imported(&statement).ok_or_else(|| at("not `import { NAME } from \"./PATH\";`"))?;
                 self.add(&resolved(path, from), &format!("{path}:{number}"))?;
             } else if is_comment(line, &mut within) {
-                // Comments, and the types in them, are for whoever reads or checks the modules.
+                // Comments, and the types in them, are for readers and checkers of the modules.
             } else {
                 let own = line.strip_prefix("export ").unwrap_or(line);
                 let name = defined(own);
@@ -75,19 +76,19 @@ impl<Read: Fn(&str) -> io::Result<String>> Joined<Read> {
     }
 }
 
-/// Whether a line is nothing but a comment, or part of one; `within` says whether one is open. Licences stay.
+/// True if a line is only a comment or part of one; `within` is true inside a comment. Licences stay.
 fn is_comment(line: &str, within: &mut bool) -> bool {
     let text = line.trim();
     if *within || text.starts_with("/*") {
         let end = text.find("*/");
         *within = end.is_none();
-        // Code may follow, as it does after the type of what is in brackets.
+        // Code may follow, as after the type of an expression in brackets.
         return end.is_none_or(|at| at + 2 == text.len());
     }
     text.starts_with("//") && !text.contains("SPDX-License-Identifier")
 }
 
-/// The path that an import names, if it imports plain names.
+/// Returns the path of an import, if it imports plain names.
 fn imported(statement: &str) -> Option<&str> {
     let (names, from) = statement.strip_prefix("import {")?.split_once("} from \"")?;
     let plain = |name: &str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
@@ -95,7 +96,7 @@ fn imported(statement: &str) -> Option<&str> {
     (names.split(',').all(|name| plain(name.trim())) && path.starts_with('.')).then_some(path)
 }
 
-/// A path that the module `from` names, from the folder of `main.js`.
+/// Resolves a path that the module `from` imports against the folder of `main.js`.
 fn resolved(from: &str, path: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -109,7 +110,7 @@ fn resolved(from: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// The name that a line defines at the top of a module.
+/// Returns the name that a line defines at the top of a module.
 fn defined(line: &str) -> Option<&str> {
     let line = line.strip_prefix("async ").unwrap_or(line);
     let rest =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From a page, ours or the original's, back to the spans it shows.
+//! Reads a page, ours or the original's, back into the spans it shows.
 
 use std::fmt;
 
@@ -15,12 +15,12 @@ use crate::source;
 use crate::source::page::{ABOUT, ADDED, CHUNK, END, ORIGINAL};
 use crate::span::Spans;
 
-/// Why no spans could be lifted out of a page.
+/// Reason why no spans could be lifted out of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotLifted {
     /// Not a page that [`super::render`] or the original's `makeself` made.
     NotAPage,
-    /// A page whose data have this version, which is newer than this program.
+    /// A page with data of this version, which is newer than this program.
     Newer(u32),
     /// The page's description of its data, or one of its chunks, counted from 0, cannot be read.
     Unreadable(Option<usize>),
@@ -45,7 +45,7 @@ impl fmt::Display for NotLifted {
 
 impl std::error::Error for NotLifted {}
 
-/// Lifts the spans out of a page; says in their quality what else than blanks follows it.
+/// Lifts the spans out of a page; notes in their quality if anything but blanks follows the page.
 ///
 /// # Errors
 /// If `page` is not a page with whole data.
@@ -86,14 +86,14 @@ fn lift_first(page: &str) -> Result<Spans, NotLifted> {
     Ok(Spans { meta, names: about.names.into_owned(), spans })
 }
 
-/// What was added to a page, null for nothing; `None` if it is damaged.
+/// Returns what was added to a page, null for nothing; `None` if it is damaged.
 fn added(page: &str, form: Form) -> Option<Value> {
     let Some((_, rest)) = page.split_once(ADDED) else { return (form == Form::Bare).then_some(Value::Null) };
     let (sum, text) = rest.split_once('<')?.0.split_once('>')?;
     if form == Form::Checked && sum != checksum(text) {
         return None;
     }
-    // Pages of before have an empty object for nothing.
+    // Older pages have an empty object for nothing.
     serde_json::from_str(text).ok().map(|added| if added == serde_json::json!({}) { Value::Null } else { added })
 }
 
@@ -109,7 +109,7 @@ fn of_original(page: &str) -> Result<Spans, NotLifted> {
     source::json::read(&mut lines(text).as_bytes()).map_err(|_| NotLifted::Unreadable(None))
 }
 
-/// The lines of a JSON whose line ends have become blanks: keys are indented by a blank, spans are not.
+/// Restores the lines of a JSON whose line ends have become blanks: keys are indented by a blank, spans are not.
 fn lines(text: &str) -> String {
     let text = text.replace(",  \"", ",\n \"").replace(" \"events\" : [ ", "\n\"events\" : [\n");
     text.replace("{  \"", "{\n \"").replace("], ", "],\n").replace("] ]", "]\n]")

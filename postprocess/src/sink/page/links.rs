@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which spans belong together, as a small number of each, so that the page need not find it out again.
+//! Links between spans that belong together, a small number for each span, so that the page need not search for them.
 
 use crate::span::what::{Arc, What};
 use crate::span::whole::{Piece, Wholes};
 use crate::span::{Span, Spans};
 use crate::why::waker::Origin;
 
-/// Spans that are looked at for what a wakeup came out of: more than any CPU has begun since.
+/// Number of spans searched for the source of a wakeup: more than any CPU has begun since.
 const LOOK_BACK: usize = 1 << 12;
 
-/// Of each span, what it belongs to, 0 for none:
+/// Returns the link of each span, 0 for none:
 ///
-/// * a piece of a call, fault, interrupt, softirq or run of the scheduler continues the call of its kind that began last
-///   of its thread or CPU, 1, or of those the one before, 2;
-/// * a wakeup came out of what its CPU was executing, 1, or what it had begun before, 2; points in time do not count.
+/// * a piece of a call, fault, interrupt, softirq or run of the scheduler continues the last call of its kind on its
+///   thread or CPU, 1, or the one before, 2;
+/// * a wakeup came from what its CPU was executing, 1, or what the CPU had begun before that, 2; points in time do not
+///   count.
 #[must_use]
 pub fn links(spans: &Spans) -> Vec<i64> {
     let mut calls = Wholes::default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! One column of numbers as few bytes: narrow values by byte planes, wide ones after them, then gzip, whose checksum
-//! both readers check as they inflate.
+//! both readers verify as they inflate.
 //!
 //! ```text
 //! | low bytes of all values | next bytes of all values | ... | wide values, 8 bytes each |   -> gzip
@@ -19,34 +19,34 @@ use flate2::Compression;
 pub struct Packed {
     /// Bytes of a narrow value.
     pub width: usize,
-    /// Values that needed eight bytes.
+    /// Number of values that needed eight bytes.
     pub wide: usize,
     /// The compressed planes and wide values.
     pub bytes: Vec<u8>,
 }
 
-/// How hard to look for what repeats.
+/// Effort to find repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Little: values that hardly repeat, which more would not make smaller.
+    /// Little, for values that hardly repeat: more effort would not make them smaller.
     Quick,
     /// Half the time of deflate's default, for 4 % more bytes.
     Usual,
 }
 
-/// How columns are stored.
+/// Storage form of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// In pages of version 1: raw deflate, which nothing checks, and values that are there or 0.
+    /// Form of version 1: raw deflate without a checksum, and values that are present or 0.
     Bare,
-    /// In all since: gzip, and values that may be none.
+    /// Form of all later versions: gzip, and values that may be absent.
     Checked,
 }
 
 /// Bytes of an escaped value.
 const WIDE: usize = 8;
 
-/// The value of `width` bytes that stands for a wide one: all ones.
+/// Returns the value of `width` bytes that stands for a wide one: all ones.
 const fn escape(width: usize) -> u64 {
     (1 << (8 * width)) - 1
 }
@@ -57,7 +57,7 @@ pub fn pack(values: &[i64], effort: Effort) -> Packed {
     let cost = |(width, wide): (usize, usize)| values.len() * width + WIDE * wide;
     let (mut width, mut wide) = (1, wide_of(1));
     for wider in [2, 4] {
-        // Where few are wide, none is looked at again.
+        // If few values are wide, none is examined again.
         if cost((wider, 0)) < cost((width, wide)) {
             let other = (wider, wide_of(wider));
             (width, wide) = std::cmp::min_by_key((width, wide), other, |&choice| cost(choice));
@@ -81,7 +81,7 @@ pub fn pack(values: &[i64], effort: Effort) -> Packed {
     Packed { width, wide, bytes }
 }
 
-/// Takes apart what [`pack`] made of `rows` values; nothing if `bytes` do not hold them.
+/// Unpacks `rows` values from [`pack`]; `None` if `bytes` do not hold them.
 pub fn unpack(bytes: &[u8], form: Form, rows: usize, width: usize, wide: usize) -> Option<Vec<i64>> {
     if !matches!(width, 1 | 2 | 4) {
         return None;
@@ -111,7 +111,7 @@ fn fits(value: i64, width: usize) -> bool {
     (value as u64) < escape(width)
 }
 
-/// Applies `work` to every job, on as many threads as there are CPUs; the results are in the order of the jobs.
+/// Applies `work` to every job, on as many threads as there are CPUs. The results are in the order of the jobs.
 pub fn on_all_cpus<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) -> Vec<A> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     let next = AtomicUsize::new(0);
@@ -129,6 +129,6 @@ pub fn on_all_cpus<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) 
             scope.spawn(take_jobs);
         }
     });
-    // Every job was taken by a thread, and a thread that panicked has ended the scope already.
+    // Every job was taken by a thread, and a thread that panicked has already ended the scope.
     answers.into_iter().filter_map(|a| a.into_inner().ok().flatten()).collect()
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Requests and the critical paths of their threads, as columns after those of the spans: the page adds up causes over
-//! any of the requests, from what was computed once.
+//! Requests and the critical paths of their threads, as columns after those of the spans. The page adds up causes over
+//! any of the requests from data that was computed once.
 //!
-//! Nearly every part ends where the next span of its CPU starts, and to say so takes few bytes.
+//! Nearly every part ends where the next span of its CPU starts, which takes few bytes to store.
 //!
-//! A page without requests has nothing of this, and a reader that does not know it finds the spans as before.
+//! A page without requests has none of these columns, and a reader that does not know them still finds the spans.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::pack::{self, Effort};
 use crate::why::carry::{CauseText, Column, Requests};
 use crate::why::rules::Rules;
 
-/// Where a column lies in the data, as [`super::columns::Part`] says it.
+/// Location of a column in the data, as in [`super::columns::Part`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Stored {
     field: Column,
@@ -26,7 +26,7 @@ struct Stored {
     bytes: usize,
 }
 
-/// What the page's description of its data says of requests.
+/// Requests in the page's description of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Carried {
     asked: String,
@@ -43,7 +43,7 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// Puts the columns of `requests` after `data`; what there is to say about them.
+    /// Appends the columns of `requests` to `data` and returns their description.
     pub(super) fn after(data: &mut Vec<u8>, requests: &Requests) -> Carried {
         let packed = pack::on_all_cpus(&requests.columns, |values| pack::pack(values, Effort::Usual));
         let mut columns = Vec::new();

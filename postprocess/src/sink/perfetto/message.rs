@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The messages of Perfetto's schema that are written, with the numbers that `perfetto_trace.proto` gives their fields.
-//! Fields that exclude each other there are optional here, which is the same in bytes.
+//! The messages of Perfetto's schema that are written, with the field numbers of `perfetto_trace.proto`. Fields that
+//! are exclusive there are optional here, which gives the same bytes.
 
 use prost::Message;
 
 use crate::perfetto::{ClockSnapshot, CpuValue, SystemInfo};
 
-/// A trace: packets one after the other.
+/// A trace: consecutive packets.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -29,7 +29,7 @@ pub struct TracePacket {
     pub track_event: Option<TrackEvent>,
     #[prost(message, optional, tag = "12")]
     pub interned_data: Option<InternedData>,
-    /// Bits: 1 names begin anew here, 2 it needs the names before.
+    /// Bits: 1 names start over here, 2 the packet needs the names before.
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
     #[prost(message, optional, tag = "45")]
@@ -52,7 +52,7 @@ pub struct FtraceEventBundle {
 pub struct FtraceEvent {
     #[prost(uint64, optional, tag = "1")]
     pub timestamp: Option<u64>,
-    /// The thread that runs.
+    /// Thread that runs.
     #[prost(uint32, optional, tag = "2")]
     pub pid: Option<u32>,
     #[prost(message, optional, tag = "4")]
@@ -146,7 +146,7 @@ pub struct CounterDescriptor {
 pub struct TrackEvent {
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
-    /// 1 a slice begins, 2 it ends, 3 an instant, 4 a number.
+    /// 1 start of a slice, 2 its end, 3 an instant, 4 a number.
     #[prost(int32, optional, tag = "9")]
     pub r#type: Option<i32>,
     #[prost(uint64, optional, tag = "10")]
@@ -176,7 +176,7 @@ pub struct DebugAnnotation {
     pub string_value: Option<String>,
 }
 
-/// Names that are spoken of by number.
+/// Names that are referred to by number.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedData {
     #[prost(message, repeated, tag = "2")]

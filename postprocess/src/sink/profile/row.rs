@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a row did: sums of time by event and name, and how they are drawn.
+//! Contents of a row: sums of time by event and name, and their drawing.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ pub enum Bar {
     Locks,
 }
 
-/// Everything a row did.
+/// Sums of a row.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// First and last moment.
     pub extent: Option<(Time, Time)>,
-    /// By bar, number of what it is and name.
+    /// Sums by bar, event number and name.
     sums: BTreeMap<(Bar, i32, NameId), Sum>,
 }
 
@@ -34,13 +34,13 @@ pub struct Row {
 struct Sum {
     dur: Time,
     count: i64,
-    /// The last argument; of idle it tells low power.
+    /// Last argument; for idle it indicates low power.
     arg: i64,
     ipc: Mean,
 }
 
 impl Bar {
-    /// The bar that a span belongs to, if that takes time.
+    /// Returns the bar that a span belongs to, if the span takes time.
     pub fn of(what: What) -> Option<Bar> {
         match what {
             What::Run(_) | What::Wait(_) => Some(Bar::Time),
@@ -52,7 +52,7 @@ impl Bar {
 }
 
 impl Row {
-    /// Adds a span, which counts as this many.
+    /// Adds a span that counts as `count` spans.
     pub fn add(&mut self, bar: Bar, span: &Span, count: i64) {
         let end = span.start.saturating_add(span.dur);
         let (from, to) = self.extent.unwrap_or((span.start, end));
@@ -63,7 +63,7 @@ impl Row {
         self.sums.entry((bar, span.event(), span.name)).or_default().merge(&sum);
     }
 
-    /// The same row, whose names have these numbers now.
+    /// Returns the same row with the new numbers of its names.
     pub fn renamed(self, ids: &[NameId]) -> Row {
         let mut sums: BTreeMap<(Bar, i32, NameId), Sum> = BTreeMap::new();
         for ((bar, event, name), sum) in self.sums {
@@ -73,7 +73,7 @@ impl Row {
         Row { sums, ..self }
     }
 
-    /// Adds another row of the same group. What differs by thread there is user code, and is one thing here.
+    /// Adds another row of the same group. Rows differ by thread in their user code, which is one activity here.
     pub fn merge(&mut self, other: &Row, names: &mut Names) {
         for (&(bar, event, name), sum) in &other.sums {
             let mut one_of_all = |activity: Activity| {
@@ -89,7 +89,7 @@ impl Row {
         }
     }
 
-    /// Draws the bars of a row that is the average of `rows`; the other fields of all spans are those of `base`.
+    /// Draws the bars of a row that is the average of `rows`. Other fields of all spans are those of `base`.
     pub fn draw(&self, rows: i64, base: Span, out: &mut Vec<Span>) {
         let mut sums: Vec<_> = self.sums.iter().collect();
         sums.sort_by_key(|((bar, event, _), sum)| (*bar, order(*event), Reverse(sum.dur)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The summary for programs, as docs/summary.schema.json describes it. What is cut off a list is counted next to it.
+//! The summary for programs, as docs/summary.schema.json describes it. Each shortened list has a count of the missing
+//! items.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,7 @@ struct Document<'a> {
     running: Option<u64>,
 }
 
-/// The first of a list, and how many more there are.
+/// The first items of a list, and the number of the others.
 #[derive(Serialize)]
 struct List<T> {
     first: T,
@@ -75,12 +76,12 @@ struct Cpu {
     cpu: CpuId,
     user: Time,
     kernel: Time,
-    /// Those of the parts of its time that are told.
+    /// Reported parts of its time.
     #[serde(flatten)]
     parts: BTreeMap<&'static str, Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stalls: Option<u64>,
-    /// What the host took of the others.
+    /// Time that the host took from the other parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     stolen: Option<Time>,
     offline: Time,
@@ -134,7 +135,7 @@ struct Long<'a> {
     start: Time,
     time: Time,
     thread: &'a str,
-    /// -1 if it is not known.
+    /// -1 if unknown.
     cpu: i64,
     meanwhile: List<&'a [(String, Time)]>,
 }
@@ -158,12 +159,12 @@ impl<'a> Waited<'a> {
 }
 
 impl Summary {
-    /// All of it as JSON, with the first `top` of each list whose length has no bound.
+    /// Returns the summary as JSON, with the first `top` items of each list of unbounded length.
     pub fn json(&self, top: usize) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(&self.told(top))? + "\n")
     }
 
-    /// The same, to be written by serde.
+    /// Returns the same summary for serde to write.
     pub fn told(&self, top: usize) -> impl Serialize + '_ {
         let meta = &self.meta;
         let parts: Vec<_> = self.parts().collect();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How long threads that could run waited for a CPU, woken ones and preempted ones apart, and who had it meanwhile.
+//! Latency: how long threads that could run waited for a CPU, woken and preempted ones separately, and who had it
+//! meanwhile.
 //!
-//! A thread that could run may wait for several reasons, one after the other: that is one wait here.
+//! A thread that could run may wait for several reasons in succession: that is one wait here.
 //!
-//! A wait for a CPU that ends together with the arc of a wakeup began with that wakeup; any other, when the thread lost
-//! its CPU. The arc of a wakeup without such a wait goes to a thread that waited too shortly for a span of its own, or
+//! A wait for a CPU that ends together with the arc of a wakeup began with that wakeup; any other began when the thread
+//! lost its CPU. An arc without a matching wait belongs to a thread that waited too briefly for a span of its own, or
 //! that had not left its CPU yet.
 
 use std::cmp::Reverse;
@@ -21,46 +22,46 @@ use crate::time::Time;
 /// Waits for a CPU of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// How many.
+    /// Number of waits.
     pub count: u64,
-    /// The wait that this many of a thousand do not exceed, by [`PERMILLE`]; the last is the longest.
+    /// Waits that this many of a thousand waits do not exceed, by [`PERMILLE`]; the last is the longest.
     pub percentiles: [Time; PERMILLE.len()],
-    /// The longest, with who ran meanwhile.
+    /// Longest waits, with what ran in that time.
     pub worst: Vec<Worst>,
 }
 
-/// What [`Latency::percentiles`] are.
+/// Ranks of [`Latency::percentiles`].
 pub const PERMILLE: [u64; 5] = [500, 900, 990, 999, 1000];
 
 /// A long wait for a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worst {
-    /// When it began.
+    /// Start.
     pub at: Time,
-    /// How long it was.
+    /// Duration.
     pub dur: Time,
-    /// Who waited.
+    /// Thread that waited.
     pub thread: String,
-    /// The CPU it got in the end, if that is in the trace.
+    /// CPU that it got in the end, if that is in the trace.
     pub cpu: Option<CpuId>,
-    /// What that CPU did meanwhile, most time first: threads, interrupts, `-idle-`.
+    /// Activity of that CPU during the wait, most time first: threads, interrupts, `-idle-`.
     pub meanwhile: Vec<(String, Time)>,
 }
 
-/// Waits for a CPU, of woken threads and of others.
+/// Waits for a CPU, of woken threads and of preempted ones.
 #[derive(Debug)]
 pub struct Waiting {
-    /// From a wakeup, or from when the woken thread had left its CPU.
+    /// Waits from a wakeup, or from the time at which the woken thread had left its CPU.
     pub woken: Distribution,
-    /// From the loss of a CPU.
+    /// Waits from the loss of a CPU.
     pub preempted: Distribution,
-    /// Wakeups of threads that had not left their CPU.
+    /// Number of wakeups of threads that had not left their CPU.
     pub running: u64,
-    /// What each thread waited for a CPU before the run that comes.
+    /// Wait of each thread for a CPU before its next run.
     coming: HashMap<Pid, Coming>,
 }
 
-/// What was seen of the start of a run.
+/// Observations of a wait up to the start of a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Coming {
     at: Time,
@@ -69,7 +70,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Takes a part of the wait, if it is one.
+    /// Adds a part of the wait, if it is one.
     fn join(&mut self, part: &Span) -> bool {
         let to = end(part);
         let before = self.wait.is_some_and(|wait| to == self.at - wait);
@@ -84,7 +85,7 @@ impl Coming {
 }
 
 impl Waiting {
-    /// None yet; `worst` of each kind will be told in full.
+    /// Makes an empty set that will report the `worst` waits of each kind in full.
     pub fn new(worst: usize) -> Waiting {
         let none = || Distribution { counts: HashMap::default(), worst: Vec::new(), max: worst };
         Waiting { woken: none(), preempted: none(), running: 0, coming: HashMap::default() }
@@ -124,7 +125,7 @@ impl Waiting {
         }
     }
 
-    /// All spans have been added.
+    /// Ends the waits after all spans have been added.
     pub fn finish(&mut self) {
         for (pid, coming) in std::mem::take(&mut self.coming) {
             self.arrived(pid, coming, None);
@@ -152,11 +153,11 @@ struct Candidate {
     cpu: Option<CpuId>,
 }
 
-/// How many waits there are of each duration.
+/// Number of waits by duration.
 #[derive(Debug)]
 pub struct Distribution {
     counts: HashMap<Time, u64>,
-    /// The longest, longest first.
+    /// Longest waits, longest first.
     worst: Vec<Candidate>,
     max: usize,
 }
@@ -172,8 +173,8 @@ impl Distribution {
         }
     }
 
-    /// What is said of them. `look` calls its last argument with each span of execution of a CPU during a wait, and the
-    /// span's name.
+    /// Returns the latencies. `look` calls its last argument with each span of execution of a CPU during a wait, and
+    /// the span's name.
     pub fn finish(self, threads: &Threads, look: &mut super::Look) -> Latency {
         let mut durations: Vec<(Time, u64)> = self.counts.into_iter().collect();
         durations.sort_unstable();
@@ -212,7 +213,7 @@ impl Candidate {
     }
 }
 
-/// Who a CPU's time is to be put down to: an interrupt, idle, or a thread, whatever that does.
+/// Returns what a CPU's time is attributed to: an interrupt, idle, or a thread, whatever the thread does.
 fn doer(span: &Span, name: &str, threads: &Threads) -> String {
     match span.activity() {
         Some(Activity::Idle | Activity::IdleExit) => "-idle-".to_string(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How the time of a CPU divides: user code, kernel, idle, and what is not known.
+//! Division of a CPU's time: user code, kernel, idle, and unknown time.
 
 use std::ops::AddAssign;
 
@@ -15,22 +15,22 @@ pub struct Share {
     pub kernel: Time,
     /// Idle, or leaving idle.
     pub idle: Time,
-    /// Nothing is known of it.
+    /// Unknown.
     pub lost: Time,
     /// The CPU stood still.
     pub stalled: Time,
-    /// How often it did.
+    /// Number of times that it did.
     pub stalls: u64,
-    /// What the host took, of whatever it was.
+    /// Time that the host took, from any of these.
     pub stolen: Time,
-    /// In how many pieces.
+    /// Number of pieces of that time.
     pub steals: u64,
-    /// The CPU was offline; no part of its time.
+    /// The CPU was offline; not a part of its time.
     pub offline: Time,
 }
 
 impl Share {
-    /// All of it.
+    /// Returns the total time.
     pub fn total(&self) -> Time {
         self.user + self.kernel + self.idle + self.lost + self.stalled
     }

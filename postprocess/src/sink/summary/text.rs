@@ -16,11 +16,11 @@ use crate::readable::{average, count, percent, seconds, time};
 use crate::span::stall;
 use crate::time::Time;
 
-/// Names that are told of who ran meanwhile.
+/// Number of names reported for what ran during a wait.
 const DOERS: usize = 3;
 
 impl Summary {
-    /// All tables, with at most `top` lines each.
+    /// Returns all tables, with at most `top` lines each.
     pub fn text(&self, top: usize, by: By) -> String {
         let (title, list) = match by {
             By::Program => ("PROGRAM", &self.programs),
@@ -183,7 +183,7 @@ fn title(out: &mut String, columns: &[&str], last: &str) {
 }
 
 fn put(out: &mut String, columns: &[String], last: &str) {
-    // A blank before each, however long it is.
+    // A blank precedes each column, however long it is.
     let columns: String = columns.iter().map(|column| format!(" {column:>9}")).collect();
     line(out, format_args!("{}", format!("{columns}  {last}").trim_end()));
 }
@@ -195,6 +195,6 @@ fn more(out: &mut String, lines: usize, top: usize) {
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments) {
-    // A string takes everything.
+    // A string accepts everything.
     let _ = writeln!(out, "{text}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What threads waited for, and what spans programs recorded.
+//! Waits of threads, and spans that programs recorded.
 
 use serde::Serialize;
 
@@ -19,31 +19,31 @@ use crate::time::Time;
 pub struct Wait {
     /// The reason, as on the page: `wait_disk`; or the name, without fields.
     pub name: String,
-    /// How often.
+    /// Number of waits.
     pub count: u64,
-    /// For how long altogether.
+    /// Total time.
     pub total: Time,
-    /// The longest.
+    /// Longest time.
     pub longest: Time,
-    /// When that began.
+    /// Start of the longest.
     pub at: Time,
-    /// Whose it was.
+    /// Thread of the longest.
     pub thread: String,
 }
 
-/// Waits by name, or spans of programs, with the longest of each.
+/// Waits by name, or spans of programs, with the longest of each name.
 #[derive(Debug, Default)]
 pub struct Waits {
     names: HashMap<NameId, (Wait, Span)>,
 }
 
 impl Waits {
-    /// Whether a span is a wait.
+    /// True if a span is a wait.
     pub fn is_wait(span: &Span) -> bool {
         matches!(span.what(), What::Wait(_))
     }
 
-    /// Whether it is one that a program recorded.
+    /// True if a program recorded the span.
     pub fn is_of_program(span: &Span) -> bool {
         matches!(span.point(), Some(Point::ProgramBegin | Point::ProgramAsyncBegin))
     }
@@ -58,13 +58,13 @@ impl Waits {
         wait.total += span.dur;
     }
 
-    /// By name without fields, longest altogether first.
+    /// Returns the waits by name without fields, largest total first.
     pub fn finish(self, threads: &Threads, names: &[String]) -> Vec<Wait> {
         let mut by_name: BTreeMap<&str, (Wait, Span)> = BTreeMap::new();
         for (id, (wait, span)) in self.names {
             let name = names.get(id.index()).map_or("", String::as_str);
             let (all, longest) = by_name.entry(name.split('(').next().unwrap_or(name)).or_default();
-            // Of equal ones the first, whatever the order of the names.
+            // Among equal ones the first counts, whatever the order of the names.
             if all.count == 0 || (Reverse(span.dur), span.start) < (Reverse(longest.dur), longest.start) {
                 *longest = span;
             }

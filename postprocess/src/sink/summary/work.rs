@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What took the CPUs' time: programs, system calls, interrupts, faults.
+//! Work that took the CPUs' time: programs, system calls, interrupts, faults.
 //!
-//! How often something was called, the events tell; how long each call took, [`crate::span::whole`].
+//! The events give the number of calls, [`crate::span::whole`] the duration of each.
 
 use serde::Serialize;
 
@@ -19,30 +19,30 @@ use crate::span::whole::{Whole, Wholes};
 use crate::span::Span;
 use crate::time::Time;
 
-/// Something the kernel did, under one name.
+/// Kernel work of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How often it began.
+    /// Number of times that it began.
     pub count: u64,
-    /// How many of those are points in the trace, since its source cannot tell how long they took.
+    /// Number of those that are points in the trace because its source cannot measure their duration.
     pub points: u64,
-    /// CPU time, without what interrupted it.
+    /// CPU time, without interruptions.
     pub total: Time,
-    /// Most CPU time of one.
+    /// Most CPU time of a single one.
     pub longest: Time,
-    /// Longest from begin to end, with whatever interrupted it and all waiting inside of it.
+    /// Longest time from start to end, with interruptions and all waiting inside.
     pub slowest: Time,
 }
 
 impl Sum {
-    /// How many of it have times.
+    /// Returns the number of those with times.
     pub fn timed(&self) -> u64 {
         self.count.saturating_sub(self.points)
     }
 
-    /// Whether nothing is known of its times.
+    /// True if none has a known time.
     pub fn is_untimed(&self) -> bool {
         self.points > 0 && self.timed() == 0
     }
@@ -51,23 +51,23 @@ impl Sum {
 /// The threads of one name, or of one control group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Program {
-    /// The name, or the path.
+    /// Name, or path.
     pub name: String,
-    /// How many threads.
+    /// Number of threads.
     pub threads: usize,
     /// Time in user code.
     pub user: Time,
     /// Time in system calls, faults and the scheduler.
     pub kernel: Time,
-    /// How often a thread got a CPU.
+    /// Number of times that a thread got a CPU.
     pub runs: u64,
-    /// All time on a CPU, interrupts included.
+    /// Total time on a CPU, including interrupts.
     pub on_cpu: Time,
-    /// The longest without losing it.
+    /// Longest time without losing the CPU.
     pub longest: Time,
 }
 
-/// What the kernel does, by level and the number of its name.
+/// Kernel work, by level and number of the name.
 #[derive(Debug, Default)]
 pub struct Kernel {
     under_way: Wholes,
@@ -75,7 +75,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Something of this level and name began.
+    /// Counts work of this level and name that began.
     pub fn begin(&mut self, level: Level, name: NameId) {
         self.sums.entry((level, name)).or_default().count += 1;
     }
@@ -89,7 +89,8 @@ impl Kernel {
         self.under_way.add(activity, span, |whole| add(&mut self.sums, whole));
     }
 
-    /// The sums of these levels, what took most time first. What is denied unseen did not begin, and is not told.
+    /// Returns the sums of these levels, most time first. A call that was denied before its entry was seen did not
+    /// begin, and is not reported.
     pub fn sums(&self, levels: &[Level], names: &[String]) -> Vec<Sum> {
         let wanted = self
             .sums
@@ -102,7 +103,7 @@ impl Kernel {
         sums
     }
 
-    /// All spans have been added, of a trace in which what has no length is a point, or not.
+    /// Finishes after all spans; `has_points` is true if spans without length are points in this trace.
     pub fn finish(&mut self, has_points: bool) {
         if !has_points {
             self.sums.values_mut().for_each(|sum| sum.points = 0);
@@ -126,7 +127,7 @@ struct Run {
     to: Time,
 }
 
-/// What each thread took.
+/// Work of each thread.
 #[derive(Debug, Default)]
 pub struct Programs {
     threads: HashMap<Pid, Program>,
@@ -163,14 +164,14 @@ impl Programs {
         }
     }
 
-    /// All spans have been added.
+    /// Ends the runs after all spans have been added.
     pub fn finish(&mut self) {
         for run in std::mem::take(&mut self.running).into_values() {
             self.end_run(run);
         }
     }
 
-    /// All threads of each of these names together, what took most time first.
+    /// Adds up the threads of each name; returns the names with most time first.
     pub fn by<'a>(&self, name: impl Fn(Pid) -> &'a str) -> Vec<Program> {
         let mut sums: Named<&str, Program> = Named::new();
         for (&pid, thread) in &self.threads {

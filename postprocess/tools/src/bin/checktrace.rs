@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! checktrace: whether a raw KUtrace file is whole and sound.
+//! checktrace: checks that a raw KUtrace file is complete and sound.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! ftracetospan: what ftrace or trace-cmd recorded, as text, to spans.
+//! ftracetospan: a recording of ftrace or trace-cmd, as text, to spans.
 
 #![forbid(unsafe_code)]
 

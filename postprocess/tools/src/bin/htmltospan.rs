@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! htmltospan: from a page back to its spans, as JSON.
+//! htmltospan: a page back to its spans, as JSON.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! perfettotospan: what Perfetto recorded of the kernel, to spans.
+//! perfettotospan: Perfetto's recording of the kernel to spans.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! perftospan: what perf recorded, as text, to spans.
+//! perftospan: a recording of perf, as text, to spans.
 
 #![forbid(unsafe_code)]
 

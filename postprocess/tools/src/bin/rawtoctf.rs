@@ -55,10 +55,10 @@ fn run(args: Args) -> Result<Exit> {
     Ok(if whole { Exit::Done } else { Exit::Lost })
 }
 
-/// Writes all files of the folder; returns how many blocks without an end were left out.
+/// Writes all files of the folder; returns the number of blocks without an end, which are skipped.
 fn blocks(raw: &Raw, bytes: &[u8], dir: &Path) -> Result<u64> {
     let mut open = 0;
-    // A stream's packets are in the order of their times: where the counter stepped back, another begins.
+    // A stream's packets are ordered by time: if the counter stepped back, another stream begins.
     for (cpu, blocks) in raw.cpus() {
         let ended = blocks.iter().filter(|block| block.end != 0);
         open += blocks.len() - ended.clone().count();

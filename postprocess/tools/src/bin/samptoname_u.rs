@@ -54,7 +54,7 @@ fn run(args: Args) -> Result<Exit> {
     let count = sample::name(&mut spans, Point::PcUser, |thread, pc| {
         let (path, offset) = maps.find(thread, pc)?;
         let frames = programs.frames(path, None, offset);
-        // Where the function is not known, the file is.
+        // If the function is unknown, the name is that of the file.
         Some(if frames.is_empty() { path.rsplit('/').next().unwrap_or(path).to_string() } else { frames.join(" in ") })
     });
     spans::write(&spans, &args.form)?;

@@ -35,7 +35,7 @@ struct Options {
     common: Common,
 }
 
-/// Bytes of memory for spans, at most.
+/// Largest number of bytes of memory for spans.
 const MEMORY: usize = 2 << 30;
 
 const EXAMPLES: [&str; 2] =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! spantoprof: where the time of each CPU, thread and RPC went.
+//! spantoprof: a profile of the time of each CPU, thread and RPC.
 
 #![forbid(unsafe_code)]
 

@@ -34,7 +34,7 @@ struct Args {
     form: spans::Form,
 }
 
-/// Where to start.
+/// Start of the kept range.
 #[derive(Clone, Debug)]
 enum Start {
     Seconds(f64),
@@ -48,7 +48,7 @@ fn start(text: &str) -> Result<Start, String> {
     }
 }
 
-/// Seconds that a trace can have: no infinity, and no number that is none.
+/// Parses seconds within the range of a trace; rejects infinities and NaN.
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|e: std::num::ParseFloatError| e.to_string())?;
     Some(seconds).filter(|s| s.abs() < 1e9).ok_or_else(|| "not a time in seconds".to_string())
@@ -87,7 +87,7 @@ fn range(args: &Args, spans: &Spans) -> Result<Range> {
     }
 }
 
-/// Start and end of all spans in seconds.
+/// Returns start and end of all spans in seconds.
 fn extent(spans: &Spans) -> (f64, f64) {
     let start = spans.spans.first().map_or(Time::ZERO, |s| s.start);
     let end = spans.spans.iter().map(|s| s.start.saturating_add(s.dur)).max().unwrap_or(start);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The tools other than the stages.
+//! Tools other than the stages.
 
 use kutrace_tests::draw::Drawn;
 use kutrace_tests::{busy, TraceBuilder};
 
 use super::*;
 
-/// The last line of what a tool printed.
+/// Returns the last line of a tool's output.
 fn last_line(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_string()
 }

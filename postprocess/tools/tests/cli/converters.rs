@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From what others record, and to what they read: a file and standard input are the same, damage is said and costs the
-//! status, and no input is a panic.
+//! Converters from other recorders and to other viewers: a file and standard input give the same result, damage is
+//! reported and changes the status, and no input causes a panic.
 
 use std::fs;
 use std::path::Path;
@@ -14,17 +14,17 @@ use postprocess::time::Time;
 
 use super::*;
 
-/// The tools that write what others read to standard output.
+/// Tools that write formats of other viewers to standard output.
 const OUT: [&str; 2] = [SPANTOPERFETTO, SPANTOOTLP];
 
-/// What a tool reads, and the same with damage in it.
+/// Input of a tool, and the same with damage in it.
 struct Recording {
     tool: &'static str,
     whole: Vec<u8>,
     damaged: Vec<u8>,
 }
 
-/// Calls of a thread, a line for each edge, with a line of no sense in place of one if it is to be damaged.
+/// Returns calls of a thread, one line per edge; if `is_damaged`, a nonsense line replaces one of them.
 fn calls(line: impl Fn(usize, &str) -> String, is_damaged: bool) -> Vec<u8> {
     let edge = |n: usize| match n % 2 {
         _ if is_damaged && n == 500 => "nonsense\n".to_string(),
@@ -46,7 +46,7 @@ fn recordings() -> [Recording; 3] {
     ]
 }
 
-/// Changes some bytes, or leaves out all from one on.
+/// Changes some bytes, or cuts the end off.
 fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut changed = bytes.to_vec();
     let mut at = || random.below(bytes.len() as u64) as usize;
@@ -100,7 +100,7 @@ fn what_others_read_is_made_of_a_file_or_standard_input_and_damage_is_said() {
         assert!(piped.stdout.len() > 10_000);
         assert!(run(tool, &[file.to_str().unwrap()], b"").stdout == piped.stdout, "{tool}");
         let framed = run(tool, &[], &frames).stdout;
-        // Names have other numbers there.
+        // Names have other numbers in frames.
         let same = tool == SPANTOPERFETTO && Drawn::perfetto(&framed) == Drawn::perfetto(&piped.stdout);
         assert!(same || framed == piped.stdout, "{tool}");
         let cut = run(tool, &["--quiet"], &text[..text.len() - 60]);

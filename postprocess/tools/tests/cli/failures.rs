@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Input that is missing or makes no sense, and output that goes nowhere.
+//! Missing or invalid input, and output without a destination.
 
 use std::fs::File;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Frames between the tools in place of text.
+//! Frames instead of text between the tools.
 
 use kutrace_tests::busy;
 

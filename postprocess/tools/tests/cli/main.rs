@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The tools as a shell sees them: files and pipes, exit statuses, one line on stderr.
+//! Tools as a shell sees them: files and pipes, exit statuses, one line on stderr.
 
 mod stages;
 mod frames;
@@ -34,10 +34,10 @@ const HTMLTOSPAN: &str = env!("CARGO_BIN_EXE_htmltospan");
 const SAMPTONAME_K: &str = env!("CARGO_BIN_EXE_samptoname_k");
 const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
 
-/// The tools from spans to spans, with what they need to know.
+/// Tools from spans to spans, with their required arguments.
 const FILTERS: [(&str, &[&str]); 3] = [(SPANTOTRIM, &["0"]), (SPANTOSPAN, &["10"]), (SPANTOPROF, &[])];
 
-/// Tools that read one file, with what stands before its name.
+/// Tools that read one file, with the arguments before its name.
 const ONE_FILE: [(&str, &[&str]); 14] = [
     (RAWTOEVENT, &[]),
     (EVENTTOSPAN, &[]),
@@ -55,7 +55,7 @@ const ONE_FILE: [(&str, &[&str]); 14] = [
     (HTMLTOSPAN, &[]),
 ];
 
-/// Runs a tool with this on its standard input.
+/// Runs a tool with `input` on its standard input.
 fn run(tool: &str, args: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(tool)
         .args(args)
@@ -86,7 +86,7 @@ fn temporary(name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// The JSON of a trace.
+/// Returns the JSON of a trace.
 fn json(trace: &TraceBuilder) -> Vec<u8> {
     run(EVENTTOSPAN, &[], &run(RAWTOEVENT, &[], &trace.bytes()).stdout).stdout
 }

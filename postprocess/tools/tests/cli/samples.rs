@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Samples of program counters, by the names of functions.
+//! Samples of program counters, named by functions.
 
 use std::path::PathBuf;
 
 use super::*;
 
-/// Spans as JSON that are samples with this event number of this thread, at these addresses.
+/// Returns JSON of spans that are samples of this thread with this event number, at these addresses.
 fn samples(event: u32, thread: u32, addresses: impl Iterator<Item = u64>) -> Vec<u8> {
     let line = |pc| format!("[0.0, 0.1, 0, {thread}, 0, {event}, 7, 0, 0, \"PC={pc:012x}\"],\n");
     let lines: String = addresses.map(line).collect();
     format!("{{\n\"events\" : [\n{lines}[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]\n]}}\n").into_bytes()
 }
 
-/// Names and arguments of the spans in a tool's output.
+/// Returns names and arguments of the spans in a tool's output.
 fn named(output: &Output) -> Vec<(String, i64)> {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let spans = json["events"].as_array().unwrap().iter();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From a raw file to a page by way of text.
+//! A raw file to a page by way of text.
 
 use kutrace_format::abi::event;
 use kutrace_tests::{busy, TraceBuilder};
@@ -17,7 +17,7 @@ fn a_file_and_standard_input_give_the_same() {
     assert!(piped.stdout.len() > 50_000 && piped.stdout == named.stdout && piped.stdout == dashed.stdout);
 }
 
-/// A raw file of the original: one block of CPU 2, in which thread 7 enters system call 1.
+/// Returns a raw file of the original: one block of CPU 2, in which thread 7 enters system call 1.
 fn original() -> Vec<u8> {
     const USEC: u64 = 1_795_187_640_000_000;
     let header = [2 << 56 | 1 << 40, 3 << 56 | USEC, 1 << 40, USEC, (1 << 40) + 50_000_000, USEC + 1_000_000, 0, 0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the status says whoever reads, and what is said of files that are not what they should be.
+//! Exit statuses independent of the reader, and messages about invalid files.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use super::*;
 
 const RAWTOCTF: &str = env!("CARGO_BIN_EXE_rawtoctf");
 
-/// Runs a tool whose reader goes away at once.
+/// Runs a tool whose reader closes the pipe immediately.
 fn unread(tool: &str, args: &[&str], input: &Path) -> Output {
     let mut child =
         Command::new(tool).args(args).arg(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -19,14 +19,14 @@ fn unread(tool: &str, args: &[&str], input: &Path) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A trace in which events were lost.
+/// Returns a trace in which events were lost.
 fn lossy() -> Vec<u8> {
     let mut trace = TraceBuilder::new(1, 1_000);
     trace.cpu(0).call(10, 0, 0).lose(3);
     trace.bytes()
 }
 
-/// A trace with a damaged block.
+/// Returns a trace with a damaged block.
 fn damaged() -> Vec<u8> {
     let mut bytes = busy(2, 20_000, 4).bytes();
     let at = bytes.len() - 60_000;
@@ -139,7 +139,7 @@ fn of_several_traces_one_behind_the_other_none_is_dropped_in_silence() {
     let (first, both) = (run(SPANTOTRIM, &["0"], &json), run(SPANTOTRIM, &["0"], &twice));
     let spans = |text: &[u8]| String::from_utf8_lossy(text).lines().filter(|l| l.starts_with('[')).count();
     assert_eq!(spans(&first.stdout), spans(&both.stdout));
-    // A third is not even read: there may be no end of them.
+    // A third copy is not even read: there may be endlessly many.
     let thrice = run(RAWTOEVENT, &[], &raw.repeat(3));
     assert_eq!((code(&thrice), thrice.stdout), (3, run(RAWTOEVENT, &[], &raw.repeat(2)).stdout));
 }
