@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Sessions with a recorder of memory, which keeps a log of what it was told.
+//! Sessions with a recorder in memory, which keeps a log of its calls.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
