@@ -158,7 +158,7 @@ fn unanswered(file: &Path, meta: &Meta, fact: String) -> anyhow::Error {
 /// Opens a raw file, or standard input for `-`, for this command.
 fn open(file: &Path, command: &str) -> Result<Input> {
     let input = Input::open(Some(file))?;
-    // A page can also be made from other stages, for which a hint names the command; for a page it names none.
+    // The hint gives the way to a page from a later stage than a raw trace; a page only has to be opened.
     let hint = if command == "html" { input.way_to_page() } else { None };
     input.expect(Stage::Raw, &format!("kutrace_control {command}"), hint)
 }

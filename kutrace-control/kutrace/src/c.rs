@@ -30,7 +30,7 @@ impl Text {
     unsafe fn bytes<'a>(self) -> &'a [u8] {
         match self.0.is_null() {
             true => &[],
-            // SAFETY: see the function.
+            // SAFETY: the caller guarantees it.
             false => unsafe { CStr::from_ptr(self.0) }.to_bytes(),
         }
     }

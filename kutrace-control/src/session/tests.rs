@@ -157,11 +157,11 @@ impl Recorder for Memory {
         Ok(Vec::new())
     }
 
-    /// The last block of the pool is still being written.
     fn kept(&self) -> Result<u64> {
         Ok(0)
     }
 
+    /// The last block of the pool is still being written.
     fn pool(&self, blocks: u32) -> Result<Vec<AtomicU32>> {
         let tracing = self.info.get().state == STATE_TRACING;
         let blocks = (0..blocks).map(|cpu| block(cpu, 0, 10 + u64::from(cpu), 256));

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariants: files with other names are never touched; moments of earlier runs count, including those that a run had
-//! not reported when it was killed; a less bad moment never makes room for itself, and room is made before a recording
+//! not reported when it was killed; no moment is removed for a less bad one, and room is made before a recording
 //! is written, so that a reported recording is removed only for a worse one.
 
 use std::collections::BTreeMap;
