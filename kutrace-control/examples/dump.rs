@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How fast a trace gets from the pool into a file, and a copy of that file by reads and writes of a block, as `dd`
-//! makes it, each until it is on the disk. `cargo run --release -p kutrace-control --example dump -- FOLDER`
+//! Speed of writing a trace from the pool to a file, compared to a copy of that file by reads and writes of one block,
+//! as with `dd`, each until it is on the disk. `cargo run --release -p kutrace-control --example dump -- FOLDER`
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     Ok(writeln!(out, "ratio {:.2}", median(rounds.iter().map(|[dump, copy]| dump.seconds / copy.seconds)))?)
 }
 
-/// The words of a block that is full, as the recorder leaves it.
+/// The words of a full block, as the recorder leaves it.
 fn full_block(number: usize) -> impl Iterator<Item = u32> {
     let fields = [
         (offset_of!(Header, magic), MAGIC),
@@ -59,7 +59,7 @@ fn full_block(number: usize) -> impl Iterator<Item = u32> {
     })
 }
 
-/// What `kutrace_control stop` does once the recorder has stopped.
+/// Same steps as `kutrace_control stop` once the recorder has stopped.
 fn write(pool: &[AtomicU32], names: &Names, path: &Path) -> Result<()> {
     let selection = Selection::of(pool, Recycling::Never, u64::MAX);
     ensure!(selection.blocks.len() == BLOCKS, "dump: {} blocks", selection.blocks.len());
@@ -79,7 +79,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// What a round took.
+/// Time of a round.
 struct Cost {
     seconds: f64,
     cpu_seconds: f64,

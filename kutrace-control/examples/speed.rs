@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How long `top` and `watch` take for the entries of a trace: `speed TRACE [TIMES]` prints the CPU time of one, in ns,
-//! and beside it what `summary` takes, by way of events and spans. At 200,000 entries a second, 1 ns each is 0.02 % of
-//! a CPU.
+//! CPU time of `top` and `watch` for the entries of a trace: `speed TRACE [TIMES]` prints the CPU time of one entry, in
+//! ns, and for comparison that of `summary`, which works by events and spans. At 200,000 entries a second, 1 ns each is
+//! 0.02 % of a CPU.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use kutrace_control::watch::judge::Judge;
 use postprocess::{direct, raw};
 use rustix::time::{clock_gettime, ClockId};
 
-/// What is watched for: of each kind one, all at once, that a trace of milliseconds does not reach.
+/// Conditions to watch for: one of each kind, all at once, none of which a trace of milliseconds reaches.
 const CONDITIONS: [&str; 8] = [
     "rpc:get > 10s",
     "mark:a..b > 10s",
@@ -34,14 +34,14 @@ fn cpu_ns() -> f64 {
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 
-/// CPU time of doing something this many times.
+/// CPU time of this number of calls.
 fn took<T>(times: u32, what: impl Fn() -> T) -> f64 {
     let begun = cpu_ns();
     (0..times).for_each(|_| drop(black_box(what())));
     cpu_ns() - begun
 }
 
-/// What a recorder that is followed costs `watch`, piece by piece.
+/// Work of `watch` for a followed recorder, piece by piece.
 fn watched(replay: &Replay, conditions: &[Condition]) -> usize {
     let mut skim = Skim::new(conditions.iter().flat_map(Condition::events));
     let mut judge = Judge::new(conditions, 1e6, &[]);

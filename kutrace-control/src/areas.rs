@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs record while a stream is written: copied as it comes, each entry once.
+//! Records of programs while a stream is written: copied as they arrive, each entry once.
 //!
-//! Of a grant that is being filled, the entries are copied up to the first that is not complete; of one into which nobody
-//! writes any more, all the rest. It has been copied whole then, and is given back. Of an ended program, everything is.
+//! From a grant that is being filled, entries are copied up to the first incomplete one; from a grant that is no longer
+//! written, all remaining ones. That grant is then copied completely, and is given back. All grants of an ended program
+//! are copied.
 //!
-//! Invariants: nothing is given back that is not in the file; memory does not grow with the trace.
+//! Invariants: no grant is given back that is not in the file; memory does not grow with the trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -17,28 +18,28 @@ use kutrace_format::program::Entries;
 use crate::device::{Attached, Recorder};
 use crate::programs::{copy, copy_filling, losses, section, with_head, Part};
 
-/// Sentences about losses of ended programs, at most; the file has all.
+/// Maximum number of sentences about losses of ended programs; the file has all losses.
 const LOSSES: usize = 100;
 
-/// Bytes at a time from which on programs are busy: some threads' worth of grants.
+/// Number of bytes at a time from which on programs count as busy: the grants of some threads.
 const BUSY: usize = 128 << 10;
 
-/// Up to where each program's grants are in the file.
+/// Position up to which each program's grants are in the file.
 #[derive(Debug, Default)]
 pub struct Areas {
     /// By program and grant.
     copied: BTreeMap<u32, Positions>,
-    /// What the first ended programs could not record, and how many more there are of these sentences.
+    /// Losses of the first ended programs, and the number of further sentences.
     losses: Vec<String>,
     more_losses: u64,
-    /// Bytes of the last sections.
+    /// Size of the last sections in bytes.
     came: usize,
 }
 
-/// How much of each grant was copied.
+/// Copied part of each grant.
 type Positions = BTreeMap<u64, Position>;
 
-/// How much was copied, the time of the last entry in that, and whether nothing can come after it.
+/// Number of bytes copied, the time of the last copied entry, and whether nothing can follow it.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     bytes: u32,
@@ -46,26 +47,26 @@ struct Position {
     is_whole: bool,
 }
 
-/// What has come since the last time.
+/// New records since the last call.
 #[derive(Debug, Default)]
 pub struct Fresh {
     /// Sections for the file.
     pub sections: Vec<u8>,
-    /// What may be given back once they are there.
+    /// Grants that may be given back once the sections are in the file.
     pub taken: Vec<Taken>,
 }
 
-/// A section for each program that recorded something since the TSC `oldest`, or lost something, one after the other, in a
-/// file as they are; and one of those that were refused something, if there are any.
+/// One section for each program that recorded something since the TSC `oldest`, or lost something, in sequence as in a
+/// file; and one for refused programs, if there are any.
 ///
 /// # Errors
-/// As the recorder answers; the same below.
+/// The recorder's error; the same for the functions below.
 pub fn sections(recorder: &impl Recorder, oldest: u64) -> Result<Vec<u8>> {
     Areas::default().rest_since(recorder, oldest)
 }
 
 impl Areas {
-    /// Copies what has come.
+    /// Copies new records.
     pub fn fresh(&mut self, recorder: &impl Recorder) -> Result<Fresh> {
         let mut fresh = Fresh::default();
         self.advance(recorder, |areas, attached, words, _| areas.tell(recorder, attached, words, &mut fresh))?;
@@ -73,8 +74,8 @@ impl Areas {
         Ok(fresh)
     }
 
-    /// Gives `each` the number of a program of which something has come, and the payload of a section with that; none where
-    /// something of it was overwritten before it was copied. Nothing is given back.
+    /// Calls `each` with the number of a program that has new records, and the payload of a section with them; `None`
+    /// if some of the records were overwritten before they were copied. Gives nothing back.
     pub fn news(&mut self, recorder: &impl Recorder, mut each: impl FnMut(u32, Option<&[u8]>)) -> Result<()> {
         let gone = self.advance(recorder, |_, attached, words, is_overwritten| {
             let told = &attached.told;
@@ -92,8 +93,8 @@ impl Areas {
         Ok(())
     }
 
-    /// Gives `each` every program with the words that have come, and whether some were overwritten before. Where the others
-    /// stood that there were before.
+    /// Calls `each` with every program, its new words, and whether earlier ones were overwritten. Returns the positions
+    /// of the programs that no longer exist.
     fn advance(
         &mut self,
         recorder: &impl Recorder,
@@ -120,12 +121,12 @@ impl Areas {
         Ok(before)
     }
 
-    /// Whether so much has come that programs should not have to wait for the next time.
+    /// Returns whether there is so much new data that programs should not have to wait for the next period.
     pub fn are_busy(&self) -> bool {
         self.came >= BUSY
     }
 
-    /// Tells of these words, and what may be given back with them.
+    /// Adds a section of these words, and the grants that may be given back with it.
     fn tell(
         &mut self,
         recorder: &impl Recorder,
@@ -155,7 +156,7 @@ impl Areas {
         Ok(())
     }
 
-    /// All that is not in the file yet, as [`sections`] has it.
+    /// Everything that is not in the file yet, as in [`sections`].
     pub fn rest(&self, recorder: &impl Recorder) -> Result<Vec<u8>> {
         self.rest_since(recorder, 0)
     }
@@ -182,7 +183,7 @@ impl Areas {
         Ok(sections)
     }
 
-    /// What programs that have ended could not record, a sentence each.
+    /// Losses of ended programs, one sentence each.
     pub fn losses(&self) -> Vec<String> {
         let mut losses = self.losses.clone();
         losses.extend((self.more_losses > 0).then(|| format!("and {} more such programs", self.more_losses)));
@@ -191,7 +192,7 @@ impl Areas {
 }
 
 impl Position {
-    /// Passes what is final in a part, which keeps that alone.
+    /// Moves the position past the final entries of a part, and truncates the part to them.
     fn pass(&mut self, part: &mut Part, attached: &Attached) {
         if is_done(attached, &part.grant) {
             self.bytes += part.bytes.len() as u32;
@@ -205,7 +206,7 @@ impl Position {
     }
 }
 
-/// Whether nobody writes into a grant any more.
+/// Returns whether a grant is no longer written.
 fn is_done(attached: &Attached, grant: &Granted) -> bool {
     attached.told.ended != 0 || grant.kind & KIND_DONE != 0
 }
@@ -214,7 +215,7 @@ fn is_of_names(grant: &Granted) -> bool {
     grant.kind == KIND_NAMES
 }
 
-/// What comes after these positions: all of it, or what can be final.
+/// Words after these positions: all of them, or those that can be final.
 fn words(recorder: &impl Recorder, attached: &Attached, positions: &Positions, all: bool) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for grant in attached.grants.iter().filter(|grant| !is_of_names(grant)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the command line can be: commands, options, help.
+//! Commands, options and help of the command line.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::top::options::{Top, AFTER_TOP};
 use crate::tracepoint::Wanted;
 use crate::watch::options::{Watch, AFTER_WATCH};
 
-/// What the list of commands ends with.
+/// The text after the list of commands.
 macro_rules! after {
     () => {
         "\
@@ -34,10 +34,10 @@ Examples:
     };
 }
 
-/// For the manual.
+/// The text after the list of commands, as a constant.
 const AFTER: &str = after!();
 
-/// Without `--help`, `--version` and an empty line before the end, so that it fits a screen.
+/// Has no `--help`, `--version` or empty line before the end, so that it fits on a screen.
 const TEMPLATE: &str =
     concat!("{about}\n{usage-heading} {usage}; without one, commands are read from stdin\n{subcommands}\n", after!());
 
@@ -92,7 +92,7 @@ Examples:
   kutrace_control html --serve nginx t.trace
   ssh box 'kutrace_control stop -' | kutrace_control html - -o t.html";
 
-/// Clap's own does not fit into a line.
+/// Clap's own usage does not fit on one line.
 const USAGE_EXPORT: &str = "kutrace_control export --perfetto OUT|--parquet DIR [FILE]";
 
 const AFTER_EXPORT: &str = "\
@@ -375,7 +375,7 @@ struct Targets {
     parquet: Option<PathBuf>,
 }
 
-/// Where a trace goes.
+/// Destination of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A new file for Perfetto, or standard output.
@@ -385,7 +385,7 @@ pub enum Target {
 }
 
 impl Export {
-    /// Where it goes.
+    /// The destination.
     pub fn target(&self) -> Target {
         let Targets { perfetto, parquet } = &self.targets;
         match parquet {
@@ -396,7 +396,7 @@ impl Export {
 }
 
 impl Arguments {
-    /// Those of this process. `-force`, the original's, is not taken for single letters.
+    /// Arguments of this process. The original's `-force` is not parsed as single letters.
     pub fn of_process() -> Arguments {
         match std::env::args_os().nth(1).is_some_and(|argument| argument == "-force") {
             true => Arguments { command: None, force: true },
@@ -406,7 +406,7 @@ impl Arguments {
 }
 
 impl Go {
-    /// How it records, and from when on.
+    /// The mode to record in and the options of the start.
     pub fn plan(&self) -> (Mode, &Start) {
         let (flags, start) = match self {
             Go::Go { start, .. } => (0, start),
@@ -423,7 +423,7 @@ impl Go {
 }
 
 impl Page {
-    /// Where the page goes: next to the trace by default.
+    /// Output of the page: next to the trace by default.
     pub fn output(&self) -> Output {
         let file = self.trace.file();
         let beside = || if file == Path::new("-") { file.to_owned() } else { file.with_extension("html") };
@@ -446,7 +446,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Where the file goes.
+    /// Output of the file.
     pub fn output(&self) -> Output {
         Output::new(Some(self.output.clone()), IfExists::of(self.force))
     }
@@ -470,12 +470,12 @@ pub struct Recover {
 }
 
 impl Recover {
-    /// The image; none if what an earlier kernel left is meant.
+    /// The image; `None` to recover what an earlier kernel left.
     pub fn image(&self) -> Option<&Path> {
         self.image.as_deref().filter(|_| !self.boot)
     }
 
-    /// Where the trace goes.
+    /// Output of the trace.
     pub fn output(&self) -> Output {
         Output::new(Some(self.output.clone()), IfExists::of(self.force))
     }
@@ -508,13 +508,13 @@ pub struct Diff {
 mod tests {
     use super::*;
 
-    /// The help of a command at a terminal of the usual width.
+    /// Help of a command on a terminal that is 80 columns wide.
     fn help(words: &[&str]) -> String {
         let words = [&["kutrace_control"], words, &["--help"]].concat();
         Arguments::command().term_width(80).try_get_matches_from(words).unwrap_err().to_string()
     }
 
-    /// The calls of this program in a line of shell. What stands in double quotes is one word.
+    /// Calls of this program in a line of shell. Text in double quotes is one word.
     fn calls(line: &str) -> Vec<Vec<String>> {
         let mut calls = vec![vec![String::new()]];
         let mut quoted = false;
@@ -541,7 +541,7 @@ mod tests {
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
         assert_eq!(names.len(), 27, "{names:?}");
         for words in [&[][..]].into_iter().chain(names.chunks(1)) {
-            // The list of commands fits a text console, which has 25 lines, all else a window, which has 24.
+            // The list of commands fits on a text console of 25 lines, all other help in a window of 24.
             let room = if words.is_empty() { 25 } else { 24 };
             let help = help(words);
             let lines: Vec<&str> = help.lines().collect();

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan, Zoned};
 use kutrace_cli::say;
 
-/// A time that is over for less than this is not tomorrow's.
+/// A time of the day that has passed by less than this is not postponed to tomorrow.
 const OVER: SignedDuration = SignedDuration::from_hours(12);
 
 /// A time of the day: `16:30:00` on this machine, `16:30:00Z` on all.
@@ -21,13 +21,13 @@ pub struct TimeOfDay {
 }
 
 impl TimeOfDay {
-    /// Reads one.
+    /// Parses a time of the day.
     ///
     /// # Errors
     /// A sentence.
     pub fn parse(text: &str) -> Result<TimeOfDay, String> {
         let (time, is_utc) = text.strip_suffix('Z').map_or((text, false), |time| (time, true));
-        // A date or a zone would be passed over.
+        // A date or a zone would be ignored.
         let is_plain = time.chars().all(|c| c.is_ascii_digit() || c == ':');
         let time = Some(time).filter(|_| is_plain).and_then(|time| time.parse().ok());
         let time =
@@ -35,10 +35,10 @@ impl TimeOfDay {
         Ok(TimeOfDay { time, is_utc })
     }
 
-    /// When it is next, seen from `now`.
+    /// The next occurrence after `now`.
     ///
     /// # Errors
-    /// If it has just been.
+    /// If it has just passed.
     pub fn next(&self, now: &Zoned) -> Result<Zoned> {
         let now = if self.is_utc { now.with_time_zone(TimeZone::UTC) } else { now.clone() };
         let today = now.with().time(self.time).build()?;
@@ -50,10 +50,10 @@ impl TimeOfDay {
         Ok(today.checked_add(1.day())?)
     }
 
-    /// Waits for it. The clock may be set meanwhile: it is the one that counts.
+    /// Waits until this time. The clock may be set during the wait: its current value counts.
     ///
     /// # Errors
-    /// If it has just been.
+    /// If it has just passed.
     pub fn wait(&self) -> Result<()> {
         let at = self.next(&Zoned::now())?;
         say(format_args!("waiting until {}", at.strftime("%Y-%m-%d %H:%M:%S %Z")));

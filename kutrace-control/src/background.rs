@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `go --stream`: a `record --stream` that goes on by itself, until `stop` ends it.
+//! `go --stream`: a `record --stream` in the background, which runs until `stop` ends it.
 //!
 //! Invariant: `go` returns when recording has begun, or fails as `record` does.
 
@@ -18,9 +18,9 @@ use rustix::process::{kill_process, setsid, Pid, Signal};
 use crate::device::Recorder;
 use crate::session::Session;
 
-/// The option that `record` has for this.
+/// The option of `record` for this.
 pub const OPTION: &str = "--background";
-/// How often the other process is looked at.
+/// Interval between checks of the other process.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// Starts `record` with these arguments, and waits until it records.
@@ -35,7 +35,7 @@ pub fn begin<R: Recorder>(session: &mut Session<R>, arguments: &[OsString]) -> R
     let mut child = command.spawn().context("kutrace_control")?;
     loop {
         if let Some(status) = child.try_wait().context("kutrace_control")? {
-            // What it has said is passed on; once it records nobody listens any more.
+            // Its messages are passed on; once it records, they have no reader.
             let mut said = Vec::new();
             child.stderr.take().map(|mut pipe| pipe.read_to_end(&mut said)).transpose()?;
             io::stderr().write_all(&said)?;
@@ -50,16 +50,16 @@ pub fn begin<R: Recorder>(session: &mut Session<R>, arguments: &[OsString]) -> R
     }
 }
 
-/// Makes this process one that goes on when the terminal is gone.
+/// Detaches this process from the terminal, so that it continues when the terminal is gone.
 ///
 /// # Errors
-/// If it is not its parent's only business.
+/// If the process leads a process group already.
 pub fn detach() -> Result<()> {
     setsid().context("setsid")?;
     Ok(())
 }
 
-/// Whether there is a recording in the background.
+/// Returns whether there is a recording in the background.
 ///
 /// # Errors
 /// If there is no recorder.
@@ -68,7 +68,7 @@ pub fn is_running<R: Recorder>(session: &mut Session<R>) -> Result<bool> {
     Ok(is_stream(&info) && is_ours(info.holder))
 }
 
-/// Ends it, and waits until its file is complete.
+/// Ends the recording, and waits until its file is complete.
 ///
 /// # Errors
 /// If it cannot be ended.
@@ -83,7 +83,7 @@ pub fn end<R: Recorder>(session: &mut Session<R>) -> Result<()> {
     Ok(())
 }
 
-/// That a recording in the background has its file already.
+/// Error: a recording in the background already has its file.
 pub fn has_its_file() -> Failure {
     Failure::new("the trace is written to a file while it is recorded", "end it without a name: kutrace_control stop")
 }
@@ -92,7 +92,7 @@ fn is_stream(info: &Info) -> bool {
     info.state == STATE_TRACING && info.flags & STREAM != 0
 }
 
-/// Whether a process was started by [`begin`].
+/// Returns whether a process was started by [`begin`].
 fn is_ours(process: u32) -> bool {
     let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     words.split(|byte| *byte == 0).any(|word| word == OPTION.as_bytes())

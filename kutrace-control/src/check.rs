@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Whether this machine can record, and what to do where it cannot: one line for each thing that must be right.
+//! Checks whether this machine can record, with a fix if it cannot: one line for each requirement.
 
 use std::fmt::{self, Write};
 use std::fs;
@@ -13,31 +13,31 @@ use crate::device::{Recorder, PATH};
 use crate::names::machine;
 use crate::status;
 
-/// What is known about one thing.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The thing.
+    /// The requirement.
     pub what: &'static str,
-    /// Whether it is right.
+    /// Its grade.
     pub grade: Grade,
-    /// What was found.
+    /// The finding.
     pub fact: String,
-    /// What to do about it; empty if nothing is to be done.
+    /// The fix; empty if nothing is to be done.
     pub advice: String,
 }
 
-/// Whether a thing is right.
+/// Grade of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
-    /// It is.
+    /// Fulfilled.
     Right,
-    /// It is missing, and only some modes need it.
+    /// Missing, and only needed by some modes.
     Missing,
     /// Nothing can be recorded.
     Wrong,
 }
 
-/// All lines. Nothing is changed by looking.
+/// All lines. The checks change nothing.
 pub fn lines<R: Recorder>() -> Vec<Line> {
     let info = R::open().and_then(|recorder| recorder.info());
     let root = Path::new("/");
@@ -51,7 +51,7 @@ pub fn lines<R: Recorder>() -> Vec<Line> {
     ]
 }
 
-/// The lines as a table; their advice is below each.
+/// The lines as a table, each followed by its advice.
 pub fn table(lines: &[Line]) -> String {
     let mut text = String::new();
     for Line { what, grade, fact, advice } in lines {
@@ -81,7 +81,8 @@ fn not(grade: Grade, what: &'static str, fact: impl Into<String>, advice: impl I
     Line { what, grade, fact: fact.into(), advice: advice.into() }
 }
 
-/// A kernel with the hooks, or any other that has tracepoints, of which a loaded module says what they do not show.
+/// A kernel with the hooks, or any other that has tracepoints; for the latter, a loaded module reports what they do not
+/// show.
 fn kernel(root: &Path, info: Option<&Info>) -> Line {
     let release = machine::release();
     let symbols = fs::read_to_string(root.join("proc/kallsyms")).unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What each command does.
+//! Implementation of each command.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
@@ -27,7 +27,7 @@ use crate::show;
 use crate::top::top;
 use crate::watch::watch;
 
-/// Does what is asked.
+/// Executes the command.
 pub fn run(arguments: Arguments) -> Result<Status> {
     let mut session = Session::<Device>::new();
     match arguments.command {
@@ -107,7 +107,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
     Ok(exit.into())
 }
 
-/// What keeps this machine from recording, if anything does.
+/// Prints whether this machine can record, and the obstacles.
 fn fitness() -> Result<Exit> {
     let lines = check::lines::<Device>();
     standard::print(&check::table(&lines))?;

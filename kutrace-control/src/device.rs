@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The recorder, reached through /dev/kutrace.
+//! The recorder, accessed through /dev/kutrace.
 
 use std::fs::File;
 use std::ops::Deref;
@@ -20,92 +20,93 @@ use rustix::io::Errno;
 
 use crate::sys;
 
-/// Where the module puts its device.
+/// Path of the module's device.
 pub const PATH: &str = "/dev/kutrace";
 
-/// Whether every CPU has ended its block.
+/// Result of ending every CPU's block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlocksEnd {
-    /// They have.
+    /// All blocks ended.
     All,
-    /// One found no block free for its next.
+    /// A CPU found no free block for its next one.
     NoneFree,
-    /// One takes no interrupts.
+    /// A CPU takes no interrupts.
     Stuck,
 }
 
-/// A program as the recorder knows it now.
+/// Current state of a program in the recorder.
 #[derive(Debug)]
 pub struct Attached {
     /// The program.
     pub told: Program,
-    /// What it was granted.
+    /// Its grants.
     pub grants: Vec<Granted>,
 }
 
-/// What a session drives: the device, or a stand-in where there is no module.
+/// Interface of a session to the device, or to a stand-in for tests without a module.
 pub trait Recorder: Sized {
     /// The words of the block pool, which the recorder may be writing.
     type Pool: Deref<Target = [AtomicU32]>;
 
-    /// Opens it.
+    /// Opens the recorder.
     fn open() -> Result<Self>;
-    /// Its state.
+    /// State of the recorder.
     fn info(&self) -> Result<Info>;
     /// Empties the pool and sets the mode; refused while tracing.
     fn reset(&self, setup: Setup) -> Result<()>;
-    /// Chooses whose packets the next trace has; of an empty recorder only.
+    /// Selects the ports whose packets the next trace has; only for an empty recorder.
     fn choose(&self, ports: &Ports) -> Result<()>;
-    /// Chooses which tracepoints the next trace has; of an empty recorder only.
+    /// Selects the tracepoints that the next trace has; only for an empty recorder.
     fn choose_tracepoints(&self, tracepoints: &Tracepoints) -> Result<()>;
-    /// How much memory programs may have in the trace that the next reset begins.
+    /// Sets how much memory programs may have in the trace that the next reset begins.
     fn allow(&self, quota: Quota) -> Result<()>;
     /// Starts tracing.
     fn start(&self) -> Result<()>;
     /// Stops tracing and closes every block.
     fn stop(&self) -> Result<()>;
-    /// Ends every block that is being filled, while tracing in wrap mode continues; the moment up to which it did.
+    /// Ends every block that is being filled, while tracing in wrap mode continues. Returns the moment up to which all
+    /// events are in ended blocks.
     fn snapshot(&self) -> Result<Moment>;
-    /// Keeps the recorder for this process: nobody else empties, starts or stops it. If the process ends while tracing,
-    /// so does the trace.
+    /// Reserves the recorder for this process: no other process can empty, start or stop it. If the process ends while
+    /// tracing, the trace ends too.
     fn acquire(&self) -> Result<()>;
     /// Ends [`Recorder::acquire`].
     fn release(&self) -> Result<()>;
-    /// What is known of a CPU; nothing for an impossible one.
+    /// State of a CPU; empty for an impossible one.
     fn cpu(&self, cpu: u32) -> Result<Cpu>;
-    /// The vectors that are for devices now.
+    /// The vectors in use by devices.
     fn vectors(&self) -> Result<Vec<Vector>>;
-    /// Takes full blocks of a stream, to be read.
+    /// Takes full blocks of a stream for reading.
     fn full(&self) -> Result<Blocks>;
-    /// Gives back what [`Recorder::full`] took.
+    /// Gives back the blocks that [`Recorder::full`] took.
     fn free(&self, blocks: &Blocks) -> Result<()>;
     /// Ends the blocks of a stream that began before the counter `before`; false if a CPU takes no interrupts.
     fn flush(&self, before: u64) -> Result<bool>;
     /// Ends all blocks of a stream.
     fn end_blocks(&self) -> Result<BlocksEnd>;
-    /// Has every block that is being filled say how far it is filled; the counter up to which that is all. None if a CPU
-    /// takes no interrupts, or lets no other thread run.
+    /// Has every CPU report how far its block is filled. Returns the counter before which all events are reported;
+    /// `None` if a CPU takes no interrupts, or lets no other thread run.
     fn look(&self) -> Result<Option<u64>>;
-    /// Leaves something with the trace, after what was left before, until the next reset.
+    /// Appends bytes to those left with the trace, which stay until the next reset.
     fn leave(&self, bytes: &[u8]) -> Result<()>;
-    /// All that was left with the trace.
+    /// All bytes left with the trace.
     fn left(&self) -> Result<Vec<u8>>;
-    /// The program that attached after the one with this number, and what it was granted.
+    /// The next program by attachment number after this one, with its grants.
     fn program_after(&self, serial: u32) -> Result<Option<Attached>>;
-    /// Copies what a grant of a program has from its offset on; false if it is not there any more.
+    /// Copies a grant of a program from the grant's offset on; false if the grant no longer exists.
     fn copy(&self, serial: u32, grant: &Granted, to: &mut [u8]) -> Result<bool>;
-    /// What was read of a program, of a stream, is in the file; false if it cannot be given back yet, or is not there any
-    /// more.
+    /// Gives back memory of a program whose content, in a stream, is in the file; false if it cannot be given back yet,
+    /// or no longer exists.
     fn take_back(&self, taken: Taken) -> Result<bool>;
-    /// Which programs were refused how often, as the section of a file has it.
+    /// Programs that were refused memory, with the number of refusals, in the format of the file's section.
     fn refused(&self) -> Result<Vec<u8>>;
-    /// Bytes that are kept of what an earlier kernel left in memory that outlives a reboot.
+    /// Number of preserved bytes that an earlier kernel left in memory that survives a reboot.
     fn kept(&self) -> Result<u64>;
-    /// The `blocks` blocks of the pool.
+    /// The first `blocks` blocks of the pool.
     fn pool(&self, blocks: u32) -> Result<Self::Pool>;
 }
 
-/// /dev/kutrace, open, of a module that speaks our version.
+/// /dev/kutrace, open; the module's version matches ours.
 #[derive(Debug)]
 pub struct Device {
     file: OwnedFd,
@@ -308,20 +309,20 @@ impl Recorder for Device {
 }
 
 impl Device {
-    /// Has the module forget what an earlier kernel left.
+    /// Makes the module discard what an earlier kernel left.
     ///
     /// # Errors
-    /// As the module answers; the same below.
+    /// The module's error; the same for the functions below.
     pub fn forget(&self) -> Result<()> {
         sys::forget(self.file.as_fd()).map_err(refusal).context(PATH)
     }
 
-    /// Itself, to be read.
+    /// A duplicate of the descriptor, for reading.
     pub fn file(&self) -> Result<File> {
         Ok(File::from(self.file.try_clone().context(PATH)?))
     }
 
-    /// Like [`refusal`], and says who holds the recorder.
+    /// Like [`refusal`], and names the holder of the recorder.
     fn refusal(&self, errno: Errno) -> Failure {
         match sys::info(self.file.as_fd()) {
             Ok(info) if errno == Errno::BUSY && info.holder != 0 => held_by(info.holder),
@@ -329,8 +330,8 @@ impl Device {
         }
     }
 
-    /// Why there can be no snapshot. The memory of a stream has only what is not in its file yet, and whoever else took a
-    /// block would take it from that.
+    /// Reason why there is no snapshot. The memory of a stream has only blocks that are not in its file yet, and
+    /// another process that took one would remove it from the file.
     fn no_snapshot(&self) -> Failure {
         match sys::info(self.file.as_fd()) {
             Ok(info) if info.state == STATE_TRACING && info.flags & STREAM != 0 => Failure::new(
@@ -342,13 +343,13 @@ impl Device {
     }
 }
 
-/// That another process holds the recorder.
+/// Error: another process holds the recorder.
 pub fn held_by(process: u32) -> Failure {
     let fact = format_args!("in use by {}", process_name(process)).to_string();
     Failure::new(fact, format_args!("wait for it to finish, or stop it: kill {process}"))
 }
 
-/// What to call a process: its number, and its name if it is there.
+/// Text for a process: its number, and its name if it still runs.
 pub fn process_name(process: u32) -> String {
     match std::fs::read_to_string(format!("/proc/{process}/comm")) {
         Ok(comm) => format!("process {process} ({})", comm.trim_end()),
@@ -364,13 +365,13 @@ fn check_version(version: u32) -> Result<(), Failure> {
     Err(Failure::new(fact, "install module and tools from the same release"))
 }
 
-/// Whether the kernel keeps its addresses from root too.
+/// True if the kernel hides its addresses from root too.
 fn is_locked_down() -> bool {
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown");
     lockdown.is_ok_and(|levels| levels.contains("[confidentiality]"))
 }
 
-/// What an errno of the device means to the user.
+/// Error message for an errno of the device.
 fn refusal(errno: Errno) -> Failure {
     match errno {
         Errno::NOENT | Errno::NXIO | Errno::NODEV => {

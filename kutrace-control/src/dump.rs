@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The file: header, names, what the kernel counted, blocks (docs/format.md).
+//! The file: header, names, the kernel's counts, blocks (docs/format.md).
 //!
-//! Invariant: what is written depends on the arguments only; nothing after a block's content leaves the pool, but
-//! the counter bytes of that content.
+//! Invariant: the output depends on the arguments only; no byte after a block's content leaves the pool, except the
+//! counter bytes of that content.
 
 use std::io::Write;
 use std::mem::offset_of;
@@ -21,14 +21,14 @@ use crate::pool;
 use crate::selection::{Recycling, SelectedBlock, Selection};
 use crate::status::has_wrapped;
 
-/// What is said when the blocks of a trace are not there any more.
+/// Error if the blocks of a trace no longer exist.
 pub const STARTED_AGAIN: &str = "the recorder was started again meanwhile";
 
-/// Bytes written at once, at places in the file that are multiples of this, as those of the blocks are not: so a file
-/// system can keep them in large folios. On ext4 that makes a third of the CPU time go.
+/// Number of bytes in a write, at multiples of this number in the file, at which the blocks themselves are not aligned:
+/// a file system can then use large folios. On ext4 this saves a third of the CPU time.
 const WRITE: usize = 1 << 20;
 
-/// Whether the recorder of this state uses its blocks again, so that the oldest may be gone: overwritten, or read.
+/// Rule for missing blocks in this state of the recorder: if it reuses blocks, the oldest may be overwritten or read.
 pub fn recycling(info: &Info) -> Recycling {
     match info.flags & (WRAP | STREAM) {
         0 => Recycling::Never,
@@ -61,11 +61,11 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
     }
 }
 
-/// Writes a trace: the blocks of `pool` that `selection` names, after `sections`. `written` is told the bytes as they go
-/// out.
+/// Writes a trace: the blocks of `pool` that `selection` lists, after `sections`. Calls `written` with the number of
+/// bytes after each write.
 ///
 /// # Errors
-/// If `out` or `written` fails, or a block is not in the pool any more.
+/// If `out` or `written` fails, or a block is no longer in the pool.
 pub fn write_trace(
     header: &Header,
     pool: &[AtomicU32],
@@ -89,7 +89,7 @@ pub fn write_trace(
     Ok(out.write_all(&buffer)?)
 }
 
-/// What stands before the first block, with `sections` between the names and it. Its length depends on these only.
+/// The bytes before the first block, with `sections` after the names. Their length depends on these arguments only.
 pub fn head(header: &Header, names: &Names, sections: &[u8]) -> Vec<u8> {
     let mut head = sealed_header(header);
     head.extend_from_slice(&section(NAMES, &names.payload(), names.len()));
@@ -112,22 +112,22 @@ pub fn section(tag: [u8; 4], payload: &[u8], items: usize) -> Vec<u8> {
     [&Section { tag, crc32, bytes, items: items as u64 }.to_bytes(), payload].concat()
 }
 
-/// From where a file counts the blocks of a CPU, and what it lost: from what was before it.
+/// Start of a file's block numbers and loss counts for a CPU, given by the files before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Base {
-    /// The number of its first block.
+    /// Number of its first block.
     pub sequence: u64,
-    /// Events that the CPU had lost before.
+    /// Number of events that the CPU had lost before.
     pub lost: u64,
 }
 
-/// Copies a block, zero after its content but for counter bytes, with the trace's identity and its checksum; false
-/// if the recorder has put another in its place.
+/// Copies a block, zero after its content except for counter bytes, with the trace's identity and its checksum; false
+/// if the recorder has replaced the block.
 pub fn copy_block(pool: &[AtomicU32], choice: &SelectedBlock, header: &Header, copy: &mut [u8]) -> bool {
     copy_block_from(pool, choice, header, Base::default(), copy)
 }
 
-/// As [`copy_block`], of a file that does not begin with the recording.
+/// Like [`copy_block`], for a file that does not begin with the recording.
 pub fn copy_block_from(
     pool: &[AtomicU32],
     choice: &SelectedBlock,
@@ -264,7 +264,7 @@ mod tests {
             [offset_of!(Block, end), offset_of!(Block, content_bits)].map(word)
         };
         assert_eq!(copied(), [1 << 32 | 77, 192 * 8]);
-        // Now the CPU comes back and ends it: this trace still has what was seen.
+        // Now the CPU comes back and ends it: this trace still has the content that was seen.
         put(offset_of!(Block, end), 99);
         put(offset_of!(Block, content_bits), 256 * 8);
         assert_eq!(copied(), [1 << 32 | 77, 192 * 8]);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is new in the pool of a recorder that goes on: each CPU's words, once, a short while after they were written.
+//! New words in the pool of a running recorder: each CPU's words, once, shortly after they were written.
 //!
-//! The recorder says how far every block is filled ([`Recorder::look`]), and nobody is disturbed by that: no CPU takes an
-//! interrupt, no block ends early. Where it has used a block again before that was read, this is counted.
+//! The recorder reports how far every block is filled ([`Recorder::look`]) without disturbing the CPUs: no interrupt is
+//! taken, and no block ends early. Blocks that it used again before they were read are counted.
 //!
-//! Invariant: memory is a block, and a little for each CPU.
+//! Invariant: memory is one block, plus a little for each CPU.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -18,49 +18,49 @@ use kutrace_format::abi::event::TaskState;
 use crate::device::Recorder;
 use crate::pool::{self, Id};
 
-/// Looks between two at all blocks at least, for a block that was not found by one.
+/// Minimum number of looks between two scans of all blocks for a block that was not found.
 const SCAN: u32 = 10;
 
-/// A part of a block, as it was read.
+/// A part of a block that was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
-    /// Its CPU.
+    /// The CPU.
     pub cpu: u32,
-    /// What is known of the block, if these words are its first.
+    /// Start of the block, if these are its first words.
     pub begin: Option<Begin>,
     /// The words.
     pub words: &'a [u32],
-    /// Whether more words may follow in the block.
+    /// True if more words may follow in the block.
     pub open: bool,
-    /// Whether events are missing after the words.
+    /// True if events are missing after the words.
     pub lost: bool,
 }
 
-/// How a block begins.
+/// Start of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begin {
     /// The counter.
     pub counter: u64,
-    /// The thread that runs.
+    /// The running thread.
     pub pid: u32,
-    /// Its name, NUL-padded.
+    /// Name of the thread, NUL-padded.
     pub comm: [u8; 16],
-    /// The call it is in, and whether it is one of the kernel.
+    /// The call that the thread is in, and whether the thread is one of the kernel.
     pub state: TaskState,
-    /// Whether events are missing before it.
+    /// True if events are missing before the block.
     pub gap: bool,
 }
 
-/// Where a CPU's reading stands.
+/// Read position of a CPU.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     id: Id,
     index: usize,
-    /// Bytes of the block that were read; 0 before its first word.
+    /// Number of bytes read from the block; 0 before its first word.
     read: usize,
-    /// Whether blocks were passed over before it.
+    /// True if blocks before this one were skipped.
     gap: bool,
-    /// Whether the block after it was looked for among all.
+    /// True if all blocks were searched for the next one.
     searched: bool,
 }
 
@@ -68,26 +68,27 @@ struct Place {
 #[derive(Debug, Default)]
 pub struct Follow {
     places: BTreeMap<u32, Place>,
-    /// Blocks that were found and are not being read yet, by CPU and number.
+    /// Blocks that were found and are not read yet, by CPU and number.
     found: BTreeMap<(u32, u64), (Id, usize)>,
-    /// Blocks taken from the pool at the last two looks.
+    /// Number of blocks taken from the pool, at the last two looks.
     taken: [u32; 2],
-    /// Whether a CPU's next block is where nobody expects it, so that all are to be looked at; and whether they were, for
-    /// that.
+    /// `lost_track`: a CPU's next block is not where it is expected, so all blocks must be scanned. `searching`: a scan
+    /// is needed for this before the look is complete.
     lost_track: bool,
     searching: bool,
-    /// Whether the last look was at all.
+    /// True if the last look scanned all blocks.
     scanned: bool,
-    /// Looks since there was one at all; none at first.
+    /// Number of looks since the last scan; `None` before the first.
     since_scan: Option<u32>,
     copy: Vec<u32>,
-    /// Blocks that the recorder had used again before they were read.
+    /// Number of blocks that the recorder used again before they were read.
     pub missed: u64,
 }
 
 impl Follow {
-    /// Gives `each` what is new in the pool; it returns how many of the words it has used, and the others come again with
-    /// those after them. The counter up to which it has all; none, and nothing is read, while a CPU lets nobody look.
+    /// Passes the new words of the pool to `each`, which returns how many of them it has used; the others are passed
+    /// again with the words after them. Returns the counter up to which all words were passed; `None`, and nothing is
+    /// read, while a CPU does not let the look run.
     ///
     /// # Errors
     /// If nothing is recorded.
@@ -107,7 +108,7 @@ impl Follow {
     fn read_new(&mut self, end: u64, info: &Info, pool: &[AtomicU32], mut each: impl FnMut(Piece) -> usize) {
         self.find(end, info, pool);
         self.read_all(pool, &mut each);
-        // What is told to be all has to be: a block that a CPU had kept aside may be begun by now.
+        // The result must be complete: a block that a CPU had kept aside may have begun by now.
         if std::mem::take(&mut self.searching) && !self.scanned {
             self.look_at(0..pool.len() / WORDS, pool);
             (self.scanned, self.since_scan) = (true, Some(0));
@@ -122,12 +123,12 @@ impl Follow {
         }
     }
 
-    /// Blocks that the recorder had begun since its start, at the last look.
+    /// Number of blocks that the recorder had begun since its start, at the last look.
     pub fn filled(&self) -> u32 {
         self.taken[1]
     }
 
-    /// Finds the blocks that were begun since the last look. They are taken in the order of their places, so only these
+    /// Finds the blocks that began since the last look. Blocks are taken in the order of their places, so only these
     /// are looked at; but a CPU may have kept one aside.
     fn find(&mut self, end: u64, info: &Info, pool: &[AtomicU32]) {
         let blocks = pool.len() / WORDS;
@@ -140,8 +141,8 @@ impl Follow {
         let (from, count) = if all { (0, blocks) } else { (since as usize % blocks, new) };
         self.look_at((from..from + count).map(|at| at % blocks), pool);
         if first {
-            // What is in the pool already is history, but for the block that each CPU was in at `end`. Another may have
-            // begun since.
+            // At the start the pool's blocks are history, except the block that each CPU was in at `end`. Another block
+            // may have begun since.
             let begun = self.found.iter().filter(|(_, (id, _))| id.begin <= end);
             let newest: BTreeMap<u32, u64> = begun.map(|(&key, _)| key).collect();
             self.found.retain(|(cpu, sequence), _| newest.get(cpu).is_none_or(|newest| sequence >= newest));
@@ -150,7 +151,7 @@ impl Follow {
         (self.scanned, self.lost_track) = (all, false);
     }
 
-    /// Takes note of those of these blocks that are newer than what is being read of their CPUs.
+    /// Notes the blocks at these places that are newer than the block being read of their CPU.
     fn look_at(&mut self, places: impl Iterator<Item = usize>, pool: &[AtomicU32]) {
         for index in places {
             let Some(id) = pool::id(block(pool, index)) else { continue };
@@ -160,14 +161,15 @@ impl Follow {
         }
     }
 
-    /// Takes note that a CPU's next block was not found.
+    /// Notes that a CPU's next block was not found.
     fn lose_track(&mut self, cpu: u32, place: Place) {
         self.lost_track = true;
         self.searching |= !place.searched;
         self.places.insert(cpu, Place { searched: true, ..place });
     }
 
-    /// Reads what is new in the CPU's block, and goes on to its next if it has ended; whether there may be more.
+    /// Reads the new words of the CPU's block, and moves to its next block if it has ended. Returns true if there may
+    /// be more.
     fn read(&mut self, cpu: u32, pool: &[AtomicU32], each: &mut impl FnMut(Piece) -> usize) -> bool {
         let Some(mut place) = self.places.get(&cpu).copied().or_else(|| self.next(cpu, None)) else { return false };
         let words = block(pool, place.index);
@@ -194,7 +196,7 @@ impl Follow {
             self.copy.extend(words[from / 4..filled / 4].iter().map(|word| word.load(Ordering::Relaxed)));
         }
         if !pool::is_still(words, place.id) {
-            // The recorder has used it again, and so with all that is older.
+            // The recorder has used this block again, and therefore all older ones too.
             self.missed += u64::from(!place.gap);
             return match self.next(cpu, Some(place)) {
                 Some(next) => {
@@ -228,12 +230,12 @@ impl Follow {
         }
     }
 
-    /// Where the CPU's reading continues after a block.
+    /// Read position of the CPU in the block after this one.
     fn next(&mut self, cpu: u32, after: Option<Place>) -> Option<Place> {
         let from = after.map_or(0, |place| place.id.sequence + 1);
         let (&key, &(id, index)) = self.found.range((cpu, from)..=(cpu, u64::MAX)).next()?;
         if after.is_some() && id.sequence > from && !self.scanned {
-            // The one between may have been kept aside: all are looked at before it is given up.
+            // The block in between may have been kept aside: all blocks are scanned before it counts as missed.
             return None;
         }
         self.found.remove(&key);
@@ -255,12 +257,12 @@ mod tests {
 
     const BLOCKS: usize = 4;
 
-    /// A recorder of one CPU, which counts its words, and whoever follows it.
+    /// A recorder of one CPU, which counts its words, and its follower.
     struct Machine {
         pool: Vec<AtomicU32>,
         taken: u32,
         begun: u64,
-        /// Of the block that is being filled: its place, and how many bytes are.
+        /// Index of the block that is being filled, and its number of filled bytes.
         at: usize,
         filled: usize,
         word: u32,
@@ -316,12 +318,12 @@ mod tests {
             }
         }
 
-        /// Looks, and reads all but the last word of a block that is open.
+        /// Looks, and reads all but the last word of an open block.
         fn look(&mut self) {
             self.read_after(self.word);
         }
 
-        /// The same, when it has looked and recorded more since.
+        /// Like `look`, when the CPU has recorded more since the recorder looked.
         fn read_after(&mut self, end: u32) {
             self.put(offset_of!(Header, for_now), u64::from(self.word));
             let last = &block(&self.pool, self.at)[offset_of!(Header, for_now) / 4 + 2];
@@ -383,7 +385,7 @@ mod tests {
         machine.record(10);
         machine.look();
         machine.record(WORDS * 7);
-        // Where the next block is not the one expected, all are looked at later.
+        // The next block is not the expected one, so all are scanned later.
         (0..2 * SCAN).for_each(|_| machine.look());
         assert_eq!((machine.gaps, machine.follow.missed > 2), (1, true), "{} missed", machine.follow.missed);
         let after = machine.read.iter().copied().skip(9).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Control of the recorder: start it, stop it, write what it holds to a file, and show what is in the file.
+//! Control of the recorder: start it, stop it, write its content to a file, and show the content of the file.
 //!
-//! [`arguments`] that make a [`command`], or a line of [`script`], become calls on a [`session::Session`], which drives
+//! [`arguments`] that form a [`command`], or a line of [`script`], become calls on a [`session::Session`], which drives
 //! the [`device`] and, at the stop or for a snapshot, selects the blocks, gathers the names and writes the file.
 
 #![deny(unsafe_code)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A mark put into the running trace, as programs do.
+//! A mark that is put into the running trace in the same way as by programs.
 
 use anyhow::Result;
 use kutrace_cli::Failure;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 
 use crate::sys;
 
-/// What is inserted: the event word of `kutrace_format::abi::user`.
+/// The event word of `kutrace_format::abi::user` to insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u64);
 
 impl Mark {
-    /// Mark a for a text, mark d for a number.
+    /// Parses a mark: mark a for a text, mark d for a number.
     ///
     /// # Errors
     /// A sentence, if it is neither a number below 2^32 nor up to six of the characters that a mark can have.
@@ -38,7 +38,7 @@ impl Mark {
         Mark(u64::from(event) << 32 | u64::from(value))
     }
 
-    /// Puts it into the trace.
+    /// Puts the mark into the trace.
     ///
     /// # Errors
     /// If nothing traces.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `merge`: the traces of several machines into one file, on the clock of the first.
+//! `merge`: the traces of several machines in one file, on the clock of the first.
 //!
-//! The traces are copied as they are; what is found out about their clocks stands before them, and on standard error.
+//! The traces are copied unchanged; the relations of their clocks precede them in the file, and are reported on
+//! standard error.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ use postprocess::source::{self, Stage};
 
 use crate::output::Output;
 
-/// Writes one file of these.
+/// Merges these files into one.
 pub fn merge(files: &[PathBuf], output: &Output) -> Result<Exit> {
     ensure!(files.len() <= MACHINES_MAX, "{} files: at most {MACHINES_MAX} can be merged", files.len());
     output.check()?;
@@ -66,11 +67,11 @@ pub fn merge(files: &[PathBuf], output: &Output) -> Result<Exit> {
     }
     let packets = count(early, "packet arrives before it was sent", "packets arrive before they were sent");
     say(format_args!("{output}: {packets}"));
-    // One that was taken for another says nothing of the clocks.
+    // A packet mistaken for another proves nothing about the clocks.
     Ok(if early <= mistaken { Exit::Done } else { Exit::Lost })
 }
 
-/// Says of every guest how many of its events lie in the time that its host gave it.
+/// Reports for every guest the number of its events in the time that its host gave it.
 fn tell_nested(output: &Output, parts: &[(Machine, &[u8])]) -> Result<()> {
     if parts.iter().all(|(machine, _)| machine.inside.is_none()) {
         return Ok(());
@@ -111,8 +112,8 @@ fn describe(trace: &[u8], file: &Path) -> Result<Known> {
     Ok(known(&*trace, &name))
 }
 
-/// Machines are called after their hosts; hosts of the same name after their files, and of the same file's name by
-/// their place.
+/// Names machines after their hosts; hosts with the same name after their files, and files with the same name by their
+/// place.
 fn name_apart(machines: &mut [Known], files: &[PathBuf]) {
     let names = |machines: &[Known]| machines.iter().map(|known| known.name.clone()).collect::<Vec<_>>();
     let is_twice = |names: &[String], name: &str| names.iter().filter(|other| *other == name).count() > 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Names for the numbers in a trace: the `NAME` section.
 //!
-//! Invariant: gathering never fails; what this machine does not tell is left out.
+//! Invariant: gathering never fails; names that this machine does not provide are skipped.
 
 pub mod groups;
 pub mod guests;
@@ -25,12 +25,12 @@ use groups::Group;
 use maps::Maps;
 use tasks::Task;
 
-/// Names by kind and number; of interrupts, also by CPU, of functions, by the whole address. A name given later
-/// replaces an earlier one.
+/// Names by kind and number; interrupts also by CPU, functions by the whole address. A later name replaces an earlier
+/// one.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     records: BTreeMap<(NameKind, u32, u32), Record>,
-    /// The parts of files that are to be named if they were sampled.
+    /// The mappings that get names if they were sampled.
     maps: Maps,
 }
 
@@ -40,7 +40,7 @@ struct Record {
     text: Vec<u8>,
 }
 
-/// What there was when tracing started.
+/// State of the machine when tracing started.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
     /// The tasks.
@@ -52,7 +52,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// What there is now.
+    /// The current state.
     pub fn now() -> Start {
         Start {
             tasks: tasks::alive(Path::new("/proc")),
@@ -62,18 +62,18 @@ impl Start {
     }
 }
 
-/// What is mounted where.
+/// The mount table.
 const MOUNTS: &str = "/proc/self/mountinfo";
-/// The clocks that the kernel could go by.
+/// The clocks that the kernel can use.
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// Name of the idle task of every CPU.
 const IDLE: &[u8] = b"-idle-";
 
 impl Names {
-    /// The names of this machine, of what there is `now`, and what the recorder says of its CPUs and vectors. `at_start` is
-    /// what there was when tracing started: its tasks name their ids, since a later name or a reused id is told by the
-    /// trace itself. It does not tell the path of a control group, so that is the last known one.
+    /// The names of this machine, from its state `now`, and from the recorder's CPUs and vectors. `at_start` is the
+    /// state when tracing started: its tasks name their ids, since the trace itself reports a later name or a reused
+    /// id. The trace does not report the path of a control group, so the last known path is used.
     pub fn gather(at_start: &Start, now: &Start, cpus: &[Cpu], vectors: &[Vector]) -> Names {
         let mut names = Names::of_tables();
         for Vector { which, name, .. } in vectors {
@@ -94,7 +94,7 @@ impl Names {
         names.add(NameKind::CpuModel, 0, 0, machine::cpu_model(&cpuinfo).unwrap_or_default().as_bytes());
         let clocks = fs::read_to_string(CLOCKS).unwrap_or_default();
         names.add(NameKind::Hypervisor, 0, 0, guests::hypervisor(&cpuinfo, &clocks).unwrap_or_default().as_bytes());
-        // The counter of a guest may be set while it starts: what it is later counts.
+        // The counter of a guest may be set while the guest starts: the later value counts.
         for (thread, number, text) in at_start.guests.iter().chain(&now.guests) {
             names.add(NameKind::Vcpu, *thread, *number, text.as_bytes());
         }
@@ -122,12 +122,12 @@ impl Names {
         names
     }
 
-    /// These, which name the parts of programs' files, too, in which samples lie.
+    /// These names, and the mappings of programs' files that are named if they have samples.
     pub fn with_maps(self, maps: Maps) -> Names {
         Names { maps, ..self }
     }
 
-    /// Adds a CPU, of which `second` says more: [`file::CPU_OFFLINE`], [`file::CPU_TICKLESS`].
+    /// Adds a CPU with the flags `second`: [`file::CPU_OFFLINE`], [`file::CPU_TICKLESS`].
     pub fn add_cpu(&mut self, cpu: u32, second: u32) {
         self.records.insert((NameKind::Cpu, cpu, 0), Record { second, text: Vec::new() });
     }
@@ -146,7 +146,7 @@ impl Names {
         self.records.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Where a trace or a page goes: a file that appears whole or not at all, or standard output.
+//! Destination of a trace or a page: a file that appears complete or not at all, or standard output.
 
 use std::fmt;
 use std::fs::File;
@@ -13,31 +13,31 @@ use kutrace_cli::{standard, Draft, Failure};
 
 use crate::names::machine;
 
-/// A place for it.
+/// A destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A file.
     File {
         /// Its name.
         path: PathBuf,
-        /// What is done with a file of this name.
+        /// Rule for an existing file of this name.
         existing: IfExists,
     },
     /// Standard output.
     Stdout,
 }
 
-/// What is done with a file that already exists.
+/// Rule for a file that already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfExists {
-    /// It is kept, and the new one refused.
+    /// Keep it, and refuse to write.
     Keep,
-    /// It is replaced.
+    /// Replace it.
     Replace,
 }
 
 impl IfExists {
-    /// What `--force`, given or not, asks for.
+    /// The rule for `--force`, given or not.
     pub fn of(force: bool) -> IfExists {
         match force {
             true => IfExists::Replace,
@@ -56,7 +56,7 @@ impl Output {
         }
     }
 
-    /// Whether something may be written here; asked before it is put together.
+    /// Checks that the destination can be written, before its content is made.
     pub fn check(&self) -> Result<()> {
         match self {
             Output::File { path, existing } => check_file(path, *existing),
@@ -68,7 +68,7 @@ impl Output {
         }
     }
 
-    /// Lets `write` write it. A file has its name only once it is complete and on the disk.
+    /// Lets `write` write the content. A file gets its name only once it is complete and on the disk.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         match self {
             Output::File { .. } => self.write_file(|file| write(file)),
@@ -80,7 +80,7 @@ impl Output {
         }
     }
 
-    /// As [`Output::write`], where `write` needs a file to move about in: refused for standard output.
+    /// Like [`Output::write`], for a `write` that needs a file with seek: refused for standard output.
     pub fn write_file(&self, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
         let Output::File { path, existing } = self else {
             return Err(Failure::new("stdout: a snapshot needs a file", "name one").into());
@@ -113,7 +113,7 @@ fn check_file(path: &Path, existing: IfExists) -> Result<()> {
 }
 
 fn write_file(path: &Path, existing: IfExists, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    // Else a signal would leave the hidden file of some file systems behind.
+    // Otherwise a signal would leave the hidden file of some file systems behind.
     let guard = SignalGuard::new()?;
     let mut draft = Draft::new(path)?;
     write(draft.file())?;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Reading blocks that the recorder may recycle meanwhile: a block is read first, and believed if it is still there.
+//! Reads blocks that the recorder may recycle at the same time: a block is read first, and used if it is then still the
+//! same block.
 //!
 //! The module changes a recycled block in this order: its magic number to zero, the rest of its header, its magic
-//! number, its entries. A CPU's sequence numbers never return. So whatever was read before a look at the header that
-//! still finds the same block, is of that block.
+//! number, its entries. A CPU's sequence numbers are never reused. Therefore, if the header is still that of the same
+//! block after a read, the bytes read belong to that block.
 
 use std::mem::offset_of;
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 
 use kutrace_format::abi::block::{Header, MAGIC};
 
-/// A block among all of a trace. Ordered by begin.
+/// A block, unique in a trace. Ordered by start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
-    /// Counter when it was begun.
+    /// Counter at the start of the block.
     pub begin: u64,
     /// Its CPU.
     pub cpu: u32,
@@ -21,18 +22,18 @@ pub struct Id {
     pub sequence: u64,
 }
 
-/// What a block says of itself.
+/// Header fields of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Which block it is.
+    /// Identity of the block.
     pub id: Id,
-    /// Bits used, as found; of a block that has not ended, by when another CPU looked.
+    /// Number of bits used, unchecked; for a block that has not ended, as another CPU saw it.
     pub content_bits: u64,
     /// Events its CPU lost up to its end.
     pub lost: u64,
 }
 
-/// What is in a block of the pool; `None` if it was never used or is being recycled.
+/// Header fields of a block in the pool; `None` if it was never used or is being recycled.
 pub fn summary(block: &[AtomicU32]) -> Option<Summary> {
     let id = id(block)?;
     let content_bits = match u64_at(block, offset_of!(Header, content_bits)) {
@@ -43,15 +44,15 @@ pub fn summary(block: &[AtomicU32]) -> Option<Summary> {
     is_still(block, id).then_some(Summary { id, content_bits, lost })
 }
 
-/// When another CPU looked at block `id`, and how many of its bytes were filled then; nothing if none has looked since it
-/// began.
+/// The counter at which another CPU looked at block `id`, and the number of filled bytes at that time; `None` if no CPU
+/// has looked since the block began.
 pub fn seen(block: &[AtomicU32], id: Id) -> Option<(u64, u32)> {
     let at = offset_of!(Header, for_now);
     let (when, bytes) = (u64_at(block, at), u32_at(block, at + 8));
     (bytes > 0 && when >= id.begin).then_some((when, bytes))
 }
 
-/// Copies the start of block `id`, as many bytes as `into` has; false if it was recycled before that was done.
+/// Copies the first `into.len()` bytes of block `id`; false if it was recycled before the copy was complete.
 pub fn copy(block: &[AtomicU32], id: Id, into: &mut [u8]) -> bool {
     for (word, bytes) in block.iter().zip(into.chunks_exact_mut(4)) {
         bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
@@ -59,8 +60,8 @@ pub fn copy(block: &[AtomicU32], id: Id, into: &mut [u8]) -> bool {
     is_still(block, id)
 }
 
-/// Turns a copied header into one for a file, of a block with this many bytes used. Where these are not what the CPU
-/// says, it had not ended the block when it was chosen: then it ends where another CPU saw it.
+/// Turns a copied header into one for a file, for a block with this many bytes used. If the header has another number,
+/// the CPU had not ended the block when it was chosen: it then ends where another CPU saw it.
 pub fn complete(header: &mut [u8], content: usize) {
     let [end, content_bits, for_now] =
         [offset_of!(Header, end), offset_of!(Header, content_bits), offset_of!(Header, for_now)];
@@ -72,14 +73,14 @@ pub fn complete(header: &mut [u8], content: usize) {
     header[for_now..][..12].fill(0);
 }
 
-/// Whether all that was read before is of this block.
+/// Returns whether everything read before belongs to this block.
 pub fn is_still(block: &[AtomicU32], expected: Id) -> bool {
     fence(Ordering::Acquire);
     id(block) == Some(expected)
 }
 
-/// Which block this is, if it is one. Found before the header was written, the magic number does not vouch for it;
-/// found afterwards, not for what was read before. So it is looked at on both sides.
+/// The identity of the block, if it is one. A magic number found before the header was written does not validate the
+/// header, and one found afterwards does not validate earlier reads. Therefore it is read before and after.
 pub fn id(block: &[AtomicU32]) -> Option<Id> {
     let is_block = || u32_at(block, offset_of!(Header, magic)) == MAGIC;
     let was_block = is_block();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Ports of TCP and UDP as people write them: `all`, or `80,6379`.
+//! Ports of TCP and UDP in the notation of the command line: `all`, or `80,6379`.
 
 use kutrace_format::abi::command::{Ports, PORTS_ALL, PORTS_MAX};
 
-/// The ports of a list.
+/// Parses a list of ports.
 ///
 /// # Errors
-/// A sentence; also for more ports than can be told.
+/// A sentence; also for more than the maximum number of ports.
 pub fn parse(text: &str) -> Result<Ports, String> {
     if text == "all" {
         return Ok(Ports { count: PORTS_ALL, ..Ports::default() });
@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Result<Ports, String> {
     Ok(ports)
 }
 
-/// The text that [`parse`] makes these ports of.
+/// The text from which [`parse`] makes these ports.
 pub fn text(ports: &Ports) -> String {
     match ports.count {
         PORTS_ALL => "all".to_string(),

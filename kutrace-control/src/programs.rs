@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs recorded into memory of their own: copied as it is, with what the recorder knows of it.
+//! Records in programs' own memory: copied unchanged, with the recorder's description of them.
 //!
-//! Programs may still write, and in wrap mode the recorder may take a grant away: such a one is left out.
+//! Programs may still write, and in wrap mode the recorder may take a grant away: a grant that is taken away is
+//! skipped.
 
 use anyhow::Result;
 use kutrace_format::abi::programs::{Granted, Program, KIND_DONE, PAGE_BYTES, PAYLOAD_MAX};
@@ -11,17 +12,17 @@ use postprocess::raw::refused;
 
 use crate::device::Recorder;
 
-/// A grant, or the rest of one, as it was copied: bytes from where it begins.
+/// A copy of a grant, or of the rest of one: bytes from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What the recorder knows of it.
+    /// The recorder's description of the grant.
     pub grant: Granted,
-    /// What it holds.
+    /// The content.
     pub bytes: Vec<u8>,
 }
 
 impl Part {
-    /// Without the zeros at its end, which are neither words nor names, but for those that an entry's payload may have.
+    /// Removes the zeros at the end, which are neither words nor names, except those that an entry's payload may have.
     pub fn trim(&mut self) {
         let mut used = self.bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         if used > 0 {
@@ -30,7 +31,7 @@ impl Part {
         self.bytes.truncate(used);
     }
 
-    /// Without the entries before the TSC `oldest`, of which the others then do not need to be told the time.
+    /// Removes the entries before the TSC `oldest`. The rest has its own time as the start.
     pub fn leave_out(&mut self, oldest: u64) {
         let (bytes, tsc) = Entries::before(&self.bytes, self.grant.tsc, oldest);
         self.bytes.drain(..bytes);
@@ -38,15 +39,15 @@ impl Part {
     }
 }
 
-/// Copies a grant into which nobody writes any more, or of names: what is copied before it names only what is whole.
+/// Copies a grant that is no longer written, or a grant of names: words copied before it refer only to complete names.
 ///
 /// # Errors
-/// As the recorder answers; the same below. There is nothing to copy where the grant was taken away meanwhile.
+/// The recorder's error; the same for the functions below. `None` if the grant was taken away in the meantime.
 pub fn copy(recorder: &impl Recorder, serial: u32, grant: Granted) -> Result<Option<Part>> {
     Ok(read(recorder, serial, &grant, true)?.map(|bytes| Part { grant, bytes }))
 }
 
-/// Copies a grant that is being filled: all of it, or up to a page with nothing at its end, as far as words are whole.
+/// Copies a grant that is being filled: all of it, or up to a page with an empty end, as far as words are complete.
 pub fn copy_filling(recorder: &impl Recorder, serial: u32, grant: Granted, all: bool) -> Result<Option<Part>> {
     let Some(before) = read(recorder, serial, &grant, all)? else { return Ok(None) };
     let begun = Granted { bytes: before.len() as u32, ..grant };
@@ -74,7 +75,7 @@ fn read(recorder: &impl Recorder, serial: u32, grant: &Granted, all: bool) -> Re
     Ok(Some(bytes))
 }
 
-/// What programs say that they could not record, and which of them got no memory, of sections that [`sections`] made.
+/// Losses of programs, and programs that got no memory, from sections made by [`crate::areas::sections`].
 pub fn losses(mut sections: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     while let Some((head, rest)) = sections.split_first_chunk() {
@@ -91,12 +92,12 @@ pub fn losses(mut sections: &[u8]) -> Vec<String> {
     found
 }
 
-/// Who was refused how often, a sentence each, of a section's payload.
+/// One sentence for each refused program, with the number of refusals, from a section's payload.
 pub fn sentences(refused: &[u8]) -> Vec<String> {
     refused::parse(refused).unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
-/// The section of a program of which these are the parts.
+/// The section of a program with these parts.
 pub fn section(told: &Program, parts: &[Part]) -> Vec<u8> {
     let bytes: usize = parts.iter().map(|part| part.bytes.len()).sum();
     let mut payload = Vec::with_capacity(64 + 32 * parts.len() + bytes);
@@ -134,13 +135,14 @@ mod tests {
     fn a_copy_ends_before_the_entry_that_came_while_it_was_made() {
         let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let (value, mark) = (word(VALUE, 1, 8) | 5, word(MARK, 0, 9) | 6);
-        // Of the last, the first copy has nothing and the second a part; the others are whole, as their payload is.
+        // The first copy has nothing of the last entry, the second a part; the others are complete, and so is their
+        // payload.
         let torn = mark & !0xffff;
         let copies = (words(&[value | OPEN, 0, 0, mark, 0]), words(&[value, 0, 0, mark, torn]));
         assert_eq!(whole(&copies.0, &copies.1), 32);
         assert_eq!(whole(&words(&[mark & !0xff, 0]), &words(&[mark, 0])), 16);
         assert_eq!(whole(&[], &words(&[mark])), 0);
-        // What is said to be longer than it is has no word after it.
+        // An entry whose length is larger than the rest has no word after it.
         assert_eq!(whole(&words(&[value]), &words(&[value])), 8);
     }
 

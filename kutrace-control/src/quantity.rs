@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Sizes and durations as people write them: `64M`, `500ms`.
+//! Sizes and durations in the notation of the command line: `64M`, `500ms`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use kutrace_format::abi::block;
 use kutrace_format::abi::command::BLOCKS_MAX;
 use kutrace_format::abi::programs::{Quota, QUOTA_MAX};
 
-/// Bytes: a number and `K`, `M`, `G` or nothing after it, each 1024 times the one before; or `64MB`, `64MiB`.
+/// Parses bytes: a number followed by `K`, `M`, `G` or nothing, each 1024 times the one before; or `64MB`, `64MiB`.
 ///
 /// # Errors
 /// A sentence.
@@ -28,10 +28,10 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     Ok((number * (1u64 << shift) as f64) as u64)
 }
 
-/// Blocks of the pool for a size, rounded up.
+/// Parses a size as a number of blocks of the pool, rounded up.
 ///
 /// # Errors
-/// A sentence; also for less than 1 MB or more than a pool can have.
+/// A sentence; also for less than 1 MB or more than the maximum of a pool.
 pub fn blocks(text: &str) -> Result<u32, String> {
     let bytes = bytes(text)?;
     let max = u64::from(BLOCKS_MAX) * block::BYTES as u64;
@@ -41,7 +41,7 @@ pub fn blocks(text: &str) -> Result<u32, String> {
     Ok(bytes.div_ceil(block::BYTES as u64) as u32)
 }
 
-/// Bytes of a file of a trace.
+/// Parses the size of a trace file in bytes.
 ///
 /// # Errors
 /// A sentence; also for less than 1 MB.
@@ -53,10 +53,10 @@ pub fn file_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Memory for what programs record themselves: of each, and after a comma of all, or what that is usually.
+/// Parses the memory for programs' own records: of each program, and after a comma of all, which has a default.
 ///
 /// # Errors
-/// A sentence; also for more than each can have.
+/// A sentence; also for more than the maximum of each.
 pub fn quota(text: &str) -> Result<Quota, String> {
     let (each, all) = text.split_once(',').map_or((text, None), |(each, all)| (each, Some(all)));
     let process = bytes(each)?;
@@ -73,7 +73,7 @@ pub fn quota(text: &str) -> Result<Quota, String> {
 /// A page for names, and one for the marks of a thread.
 const QUOTA_MIN: u64 = 8 << 10;
 
-/// A duration: seconds, or a number with a unit: `2`, `0.5`, `2s`, `500ms`, `1m`.
+/// Parses a duration: seconds, or a number with a unit: `2`, `0.5`, `2s`, `500ms`, `1m`.
 ///
 /// # Errors
 /// A sentence.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The kernel's own counters, read while a trace runs: the section that says how many events there must be.
+//! The kernel's own counters, read while a trace runs: the section with the expected numbers of events.
 //!
-//! Invariant: reading never fails; what this machine does not tell is left out.
+//! Invariant: reading never fails; counters that this machine does not provide are skipped.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,10 +14,10 @@ use crate::sys;
 
 /// The inode of the first namespace of pids, whose numbers are in the trace.
 const FIRST_PIDS: u64 = 0xefff_fffc;
-/// Bytes that are read of a file at once.
+/// Initial buffer for the text of a file, in bytes.
 const ROOM: usize = 1 << 16;
 
-/// What the kernel's counters say now.
+/// Current values of the kernel's counters.
 pub fn now() -> Vec<u8> {
     let mut all = Vec::new();
     // A kernel without such namespaces has one set of numbers.
@@ -31,7 +31,7 @@ pub fn now() -> Vec<u8> {
     all
 }
 
-/// A file's text, between two times.
+/// A file's text, with the TSC before and after reading it.
 fn read(file: CounterFile) -> io::Result<(u64, Vec<u8>, u64)> {
     let (mut opened, mut text) = (File::open(file.path())?, Vec::with_capacity(ROOM));
     let before = sys::tsc();
@@ -39,7 +39,7 @@ fn read(file: CounterFile) -> io::Result<(u64, Vec<u8>, u64)> {
     Ok((before, text, sys::tsc()))
 }
 
-/// The section of a file that has these readings; nothing if there are none.
+/// The section of a file with these readings; empty if there are none.
 pub fn section(readings: &[u8]) -> Vec<u8> {
     let counted = counted(readings);
     let items = all(&counted).count() as u64;
@@ -50,7 +50,7 @@ pub fn section(readings: &[u8]) -> Vec<u8> {
     [&Section { tag: COUNTERS, crc32, bytes, items }.to_bytes()[..], &counted].concat()
 }
 
-/// As [`section`], as large as if the readings had `bytes`, which is more.
+/// Like [`section`], padded as if the readings had `bytes` bytes, which is more.
 pub fn filled_section(readings: &[u8], bytes: usize) -> Vec<u8> {
     let counted = counted(readings);
     if counted.is_empty() {
@@ -61,13 +61,14 @@ pub fn filled_section(readings: &[u8], bytes: usize) -> Vec<u8> {
     section(&[&counted, &rest.head()[..], &blanks].concat())
 }
 
-/// Of what is left with a trace, what the kernel counted.
+/// The kernel's counters among the data left with a trace.
 pub fn counted(left: &[u8]) -> Vec<u8> {
     let of = all(left).filter(|reading| reading.file != TRACEPOINT);
     of.flat_map(|reading| [&reading.head()[..], reading.text].concat()).collect()
 }
 
-/// The first of these readings that was taken when a counter had this value or later; the first of all if there is none.
+/// The first of these readings that was taken when a counter had this value or later; the first of all if there is
+/// none.
 pub fn first_from<'a>(taken: &[&'a [u8]], tsc: u64) -> &'a [u8] {
     let is_later = |readings: &&&[u8]| {
         let mut times = all(readings).map(|reading| reading.before).peekable();
@@ -105,7 +106,7 @@ mod tests {
         {
             assert_eq!(first_from(&taken, tsc), expected, "{tsc}");
         }
-        // Nobody read at the start.
+        // No reading was taken at the start.
         assert_eq!(first_from(&[b"", &second], 0), second);
         let sizes = taken.map(|readings| filled_section(readings, 100).len());
         assert_eq!(sizes, [SECTION_BYTES + 100 + HEAD_BYTES; 3]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `record`: start, run a command or wait, stop, write; also when a signal asks for the end.
+//! `record`: starts, runs a command or waits, stops and writes; a signal also ends it.
 //!
-//! Invariants: the recorder is this process's from the start to the file, so a process that is killed leaves no trace
-//! running; once the file is complete the recorder is empty and as large as before.
+//! Invariants: this process holds the recorder from the start until the file is complete, so a killed process leaves no
+//! trace running; afterwards the recorder is empty and as large as before.
 
 pub mod options;
 
@@ -27,38 +27,38 @@ use crate::output::Output;
 use crate::session::{Mode, Session};
 use crate::stream::{Ring, PERIOD};
 
-/// What to record, and where to.
+/// Settings of a recording, and its output.
 #[derive(Debug)]
 pub struct Plan {
-    /// How.
+    /// Mode of the recorder.
     pub mode: Mode,
-    /// Whether it is written while it is recorded.
+    /// True if the trace is written while it is recorded.
     pub stream: bool,
-    /// Whether it is a recording in the background.
+    /// True for a recording in the background.
     pub background: bool,
-    /// Of a stream: bytes of a file before the next begins, and how many files are kept.
+    /// For a stream: size of a file in bytes before the next begins, and number of files to keep.
     pub rotate: Option<(u64, usize)>,
-    /// Blocks of memory; 0 for as many as the module was loaded with.
+    /// Blocks of memory; 0 for the number set when the module was loaded.
     pub blocks: u32,
-    /// What programs may have for their marks; without it the usual.
+    /// Memory for the programs' marks; `None` for the default.
     pub marks: Option<Quota>,
-    /// At most this long; without it, until the command ends or a signal comes.
+    /// Maximum duration; if `None`, until the command ends or a signal arrives.
     pub duration: Option<Duration>,
-    /// Where to.
+    /// The output.
     pub output: Output,
-    /// What to run meanwhile; nothing if empty.
+    /// Command to run during the recording; none if empty.
     pub command: Vec<OsString>,
 }
 
 impl Plan {
-    /// The files of the stream, if it is to have many.
+    /// The ring of the stream, if it is to have many files.
     fn ring(&self) -> Option<Ring> {
         let ((size, keep), Output::File { path, existing }) = (self.rotate?, &self.output) else { return None };
         Some(Ring::new(path.clone(), *existing, size, keep))
     }
 }
 
-/// Carries out a plan. The status is the command's, if it failed or there is nothing else to say.
+/// Executes a plan. The status is that of the command, if it failed or if nothing else is to be reported.
 pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
     plan.output.check()?;
     if plan.rotate.is_some() && plan.output == Output::Stdout {
@@ -96,7 +96,7 @@ pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Stat
     });
     let (why, written) = match written {
         Ok(written) => written,
-        // What is in a stream's file reads as a trace.
+        // The file of a stream can be read as a trace.
         Err(error) if plan.stream => {
             return session.force_reset().and(Err(error)).with_context(|| plan.output.to_string())
         }
@@ -111,18 +111,18 @@ pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Stat
     })
 }
 
-/// Why recording ends.
+/// Reason for the end of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     /// The command has ended.
     Ended,
     /// The time is over.
     Time,
-    /// A signal came.
+    /// A signal arrived.
     Asked,
 }
 
-/// The command that runs; or none.
+/// The running command, if any.
 struct Run(Option<(Child, OwnedFd)>);
 
 impl Run {
@@ -156,7 +156,7 @@ impl Run {
         }
     }
 
-    /// As [`Run::wait`], and has `write` write what there is once in a while.
+    /// Like [`Run::wait`], and calls `write` periodically.
     fn wait_and_write(
         &self,
         guard: &SignalGuard,
@@ -172,7 +172,7 @@ impl Run {
         }
     }
 
-    /// The status of the command, in the end; one that was interrupted is asked to end and not waited for.
+    /// The command's status, after it has ended; an interrupted command is signalled and not waited for.
     fn end(&mut self, why: Why, guard: &SignalGuard) -> Result<Option<Status>> {
         let why = match (why, &self.0) {
             (Why::Time, Some(_)) => self.wait(guard, None)?,
@@ -180,7 +180,7 @@ impl Run {
         };
         let Some((child, handle)) = &mut self.0 else { return Ok(None) };
         if why == Why::Asked {
-            // It may have gone by itself, at the same Ctrl-C.
+            // It may have ended on its own, by the same Ctrl-C.
             let _ = pidfd_send_signal(&*handle, Signal::TERM);
             return Ok(None);
         }
@@ -249,7 +249,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (path, late) = (directory.path().join("t"), directory.path().join("late"));
         let (file, late_file) = (path.display(), late.display());
-        // The command outlives the recording however long that takes to be written; without an end by time it gives up.
+        // The command outlives the recording, however long that takes to be written; without a timed end of the
+        // recording it gives up.
         let code =
             format!("for i in $(seq 600); do test -e {file} && touch {late_file} && break; sleep 0.1; done; exit 5");
         let plan = Plan { duration: Some(Duration::from_millis(20)), ..plan(&path, &["sh", "-c", &code]) };

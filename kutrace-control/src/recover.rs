@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `recover`: the trace in the memory image of a machine that has crashed, or in what an earlier kernel left in memory that
-//! outlives a reboot, as a file like any other.
+//! `recover`: extracts the trace from the memory image of a crashed machine, or from what an earlier kernel left in
+//! memory that survives a reboot, into an ordinary file.
 //!
-//! The module's landmark leads to the blocks and to the state of each CPU. From there on the trace is written as that of
-//! a recorder that was stopped: the blocks are copied into a file of their own, where what the CPUs could not do any
-//! more is done for them, and this is taken for the pool.
+//! The module's landmark leads to the blocks and to the state of each CPU. Then the trace is written like that of a
+//! stopped recorder: the blocks are copied into a temporary file, where the steps that the CPUs could no longer do are
+//! completed, and this file is used as the pool.
 //!
-//! Invariant: of the image nothing is believed that is not checked; what is missing is counted and said.
+//! Invariant: no content of the image is trusted unless it is checked; missing parts are counted and reported.
 
 mod image;
 mod kdump;
@@ -44,7 +44,7 @@ use crate::selection::{Recycling, Selection};
 use crate::session::{progress, tally};
 use crate::sys::Mapping;
 
-/// What a CPU's recorder remembered.
+/// State of a CPU's recorder.
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
     number: u32,
@@ -54,46 +54,46 @@ struct Cpu {
     refused: (u64, u64),
     is_claiming: bool,
     was_offline: bool,
-    /// The counter when it was seen there, if that is not the end.
+    /// The counter when the position was seen, if that is not the final one.
     seen: Option<u64>,
 }
 
-/// The blocks of the pool that hold a trace, copied.
+/// Copies of the pool's blocks that hold a trace.
 #[derive(Debug)]
 struct Copied {
     file: File,
-    /// How many.
+    /// Number of blocks.
     blocks: u64,
-    /// The counter of the last entry of all.
+    /// The counter of the last entry in all blocks.
     last: u64,
-    /// Blocks of which it is not known what they were.
+    /// Number of blocks with unknown content.
     missing: u64,
-    /// Blocks that end before a page that is not in the image.
+    /// Number of blocks that end before a page that is not in the image.
     cut: u64,
-    /// Blocks that were begun after their CPU had been seen last.
+    /// Number of blocks that were begun after their CPU's state was last seen.
     unseen: u64,
 }
 
-/// Most CPUs that Linux can have.
+/// Maximum number of CPUs of Linux.
 const CPUS_MAX: u32 = 8192;
 
-/// How long a program may be alone with its CPU after the last entry of the kernel, milliseconds: two ticks. What a program
-/// says of later times is none of the trace, of which CPUs would seem to end long before that.
+/// Maximum time that a program can run on its CPU after the last entry of the kernel, in milliseconds: two ticks. A
+/// program's records of later times do not belong to the trace, whose CPUs would seem to end long before them.
 const ALONE: u64 = 20;
 
 /// Writes the trace in an image.
 ///
 /// # Errors
-/// If there is none, or it cannot be read or written.
+/// If the image has no trace, or cannot be read, or the file cannot be written.
 pub fn recover(path: &Path, output: &Output) -> Result<Exit> {
     output.check()?;
     recover_from(&Image::open(path)?, &path.display().to_string(), output)
 }
 
-/// Writes the trace that an earlier kernel left, and then has the module forget it.
+/// Writes the trace that an earlier kernel left, and then makes the module discard it.
 ///
 /// # Errors
-/// If there is none, or it cannot be read or written; then it stays.
+/// If there is no trace, or it cannot be read, or the file cannot be written; then the trace stays.
 pub fn recover_boot(device: &Device, output: &Output) -> Result<Exit> {
     output.check()?;
     let bytes = device.kept()?;
@@ -126,7 +126,7 @@ fn recover_from(image: &Image, place: &str, output: &Output) -> Result<Exit> {
     Ok(if facts.is_empty() { exit } else { Exit::Lost })
 }
 
-/// The landmark of the trace that was started last: memory may still hold that of a kernel that ran before.
+/// The landmark of the trace that was started last: memory may still hold the landmark of an earlier kernel.
 fn newest(found: Vec<Landmark>) -> Result<Landmark> {
     let Some(landmark) = found.into_iter().max_by_key(|one| one.info.start.realtime_ns) else {
         bail!(Failure::new(
@@ -148,7 +148,7 @@ fn newest(found: Vec<Landmark>) -> Result<Landmark> {
     Ok(landmark)
 }
 
-/// The CPUs that can be there.
+/// The CPUs whose state is in the image.
 fn cpus(memory: &Memory<'_>, landmark: &Landmark) -> Result<Vec<Cpu>> {
     let (machine, fields) = (&landmark.machine, &landmark.fields);
     let mut cpus = Vec::new();
@@ -174,7 +174,7 @@ fn cpus(memory: &Memory<'_>, landmark: &Landmark) -> Result<Vec<Cpu>> {
     Ok(cpus)
 }
 
-/// Copies the pool. Blocks that CPUs were filling are ended.
+/// Copies the pool. Ends the blocks that CPUs were filling.
 fn copy(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu]) -> Result<Copied> {
     let file = tempfile::tempfile().context("a temporary file")?;
     let mut copied = Copied { file, blocks: 0, last: 0, missing: 0, cut: 0, unseen: 0 };
@@ -220,7 +220,7 @@ fn copy(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu]) -> Result<Copied
 }
 
 impl Cpu {
-    /// Whether it fills the block at this address that began then.
+    /// Returns whether the CPU fills the block at this address with this start counter.
     fn fills(&self, address: u64, begin: u64) -> bool {
         self.position >> 16 == address >> 16
             && self.position.is_multiple_of(4)
@@ -228,7 +228,7 @@ impl Cpu {
     }
 }
 
-/// Where the last whole entry before byte `to` of a block ends, and its counter.
+/// End of the last complete entry before byte `to` of a block, and its counter.
 fn last_entry(block: &[u8], to: usize) -> (usize, u64) {
     let word = |at: usize| long(block, at) as u32;
     let (mut at, mut time) = (4 * HEADER_WORDS, long(block, offset_of!(Header, begin)));
@@ -248,7 +248,7 @@ fn last_entry(block: &[u8], to: usize) -> (usize, u64) {
     (at, time)
 }
 
-/// The eight bytes at `at`, or as many as there are.
+/// The eight bytes at `at`, or fewer at the end.
 fn long(block: &[u8], at: usize) -> u64 {
     let mut bytes = [0; 8];
     bytes.iter_mut().zip(&block[at..]).for_each(|(to, from)| *to = *from);
@@ -259,10 +259,10 @@ fn put(block: &mut [u8], at: usize, value: u64) {
     block[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The recorder's state, as if it had been stopped at the last entry, which is of this time, whole TSC.
+/// State of the recorder as if it had been stopped at the last entry, whose time `last` is a full TSC.
 fn info(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu], last: u64) -> Result<Info> {
     let found = landmark.info;
-    // Of a stream, what was not read yet is here; the rest went to its reader.
+    // A stream's memory has only the blocks that its reader had not read yet.
     let flags = if found.flags & STREAM != 0 { found.flags & !STREAM | WRAP } else { found.flags };
     let stop = match found.state {
         STATE_STOPPED => found.stop,
@@ -281,7 +281,7 @@ fn info(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu], last: u64) -> Re
     })
 }
 
-/// The moment of the last entry, counted at the calibrated rate from the last moment that is known.
+/// The moment of the last entry, extrapolated at the calibrated rate from the last known moment.
 fn stop(info: &Info, later: [&Moment; 2], last: u64) -> Moment {
     let known = later.into_iter().fold(&info.start, |known, one| if one.tsc > known.tsc { one } else { known });
     let tsc = known.tsc.max(last);
@@ -300,7 +300,7 @@ fn write(
 ) -> Result<Exit> {
     ensure!(copied.blocks > 0, "no block of the trace is in this image");
     let pool = Mapping::new(copied.file.as_fd(), copied.blocks as usize * BYTES)?;
-    // Where blocks are missing, those before them are kept, and every gap is named.
+    // If blocks are missing, those before them are kept, and every gap is reported.
     let recycling = if copied.missing == 0 { dump::recycling(info) } else { Recycling::Never };
     let selection = Selection::of(&pool, recycling, u64::MAX);
     let header = dump::header(info, &selection, machine::random_uuid()?, [0; 16]);
@@ -338,7 +338,7 @@ fn names(landmark: &Landmark, cpus: &[Cpu]) -> Names {
     names
 }
 
-/// What should be in the trace and is not, a sentence each.
+/// Losses of the trace, one sentence each.
 fn losses(image: &Image, landmark: &Landmark, cpus: &[Cpu], copied: &Copied) -> Vec<String> {
     let mut facts = Vec::from_iter(image.damage());
     if landmark.sighted.tsc != 0 && landmark.info.state == STATE_TRACING && landmark.panic.tsc == 0 {

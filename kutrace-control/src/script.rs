@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A script: the commands of the original program, one line each on standard input.
 //!
-//! It ends at the first command that fails; at a terminal the next line is asked for. The end of input
-//! leaves a running trace running.
+//! It ends at the first command that fails; at a terminal it continues with the next line. A running trace continues
+//! after the end of input.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, Read, Write};
@@ -26,31 +26,31 @@ use crate::session::{Mode, Session};
 pub enum Command {
     /// Empty the recorder and start it.
     Go(Mode),
-    /// Start it as it is.
+    /// Start the recorder without emptying it.
     On,
-    /// Stop it.
+    /// Stop the recorder.
     Off,
-    /// Stop it, write the trace, and end.
+    /// Stop the recorder, write the trace, and exit.
     Stop(Option<PathBuf>),
-    /// The same, without the end.
+    /// Stop the recorder and write the trace, without exit.
     Dump(Option<PathBuf>),
-    /// Write the trace so far, and go on.
+    /// Write the trace so far, and continue.
     Snapshot(Option<PathBuf>),
-    /// Empty it.
+    /// Empty the recorder.
     Reset,
-    /// Empty it even while it traces.
+    /// Empty the recorder even while it traces.
     ForceReset,
     /// Put a mark into the trace.
     Mark(Mark),
-    /// Show its state.
+    /// Show the state of the recorder.
     Status,
-    /// Fail if it cannot be used.
+    /// Fail if the recorder cannot be used.
     Test,
     /// Sleep.
     Wait(Duration),
-    /// Stop it and end.
+    /// Stop the recorder and exit.
     Quit,
-    /// A step the original needs and this program does by itself: `init`, `flush`.
+    /// A step that the original needs and this program does by itself: `init`, `flush`.
     Implied,
     /// An empty line.
     Empty,
@@ -58,10 +58,10 @@ pub enum Command {
     Unknown(String),
 }
 
-/// Where commands come from.
+/// Source of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandSource {
-    /// A terminal: prompt, and go on after an error.
+    /// A terminal: prompt, and continue after an error.
     Terminal,
     /// A script.
     Script,
@@ -70,10 +70,10 @@ pub enum CommandSource {
 const WORDS: &str =
     "commands: go[ipc][llc][wrap], stop [NAME], snapshot [NAME], mark TEXT, wait TIME, stat, on, off, reset, dump [NAME], test, quit";
 
-/// Bytes of a line, at most: a word and the name of a file.
+/// Maximum number of bytes in a line: a word and the name of a file.
 const LONGEST: u64 = 1 << 13;
 
-/// Carries out the commands of `input` to its end.
+/// Executes the commands of `input` to its end.
 pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, source: CommandSource) -> Result<Exit> {
     let mut worst = Exit::Done;
     let mut line = Vec::new();
@@ -95,7 +95,7 @@ pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, sourc
     }
 }
 
-/// Understands one line.
+/// Parses one line.
 pub fn parse(line: &[u8]) -> Command {
     let line = line.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
@@ -115,7 +115,7 @@ pub fn parse(line: &[u8]) -> Command {
     }
 }
 
-/// What follows a word.
+/// Next step after a command.
 enum Step {
     Next(Exit),
     End(Exit),
@@ -189,7 +189,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// As in the original, a name without an extension gets `.trace`.
+/// Like the original, adds `.trace` to a name without an extension.
 fn file_name(name: &[u8]) -> Option<PathBuf> {
     let mut path = PathBuf::from(OsStr::from_bytes(name));
     if path.extension().is_none() && name != b"-" {

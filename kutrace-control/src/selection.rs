@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which blocks of the pool belong to the trace, and in which order they go to the file.
+//! Selects the blocks of the pool that belong to the trace, and their order in the file.
 //!
-//! Invariant: of every header only what is checked here is believed; no content makes this fail.
+//! Invariant: no field of a header is trusted unless it is checked here; no content makes this fail.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,52 +13,52 @@ use kutrace_format::abi::block::{BYTES, HEADER_WORDS, WORDS};
 use crate::pool::{self, Id};
 use crate::programs;
 
-/// The blocks to write, and what was wrong.
+/// The blocks to write, and the faults found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// In the order of their begin.
+    /// In the order of their start.
     pub blocks: Vec<SelectedBlock>,
-    /// Anything that should not be.
+    /// Faults in the pool.
     pub findings: Vec<Finding>,
 }
 
 /// A block of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SelectedBlock {
-    /// Which block it is.
+    /// Identity of the block.
     pub id: Id,
-    /// Its place in the pool.
+    /// Index of the block in the pool.
     pub index: usize,
-    /// Bytes used, header included; whole words.
+    /// Bytes used, including the header; whole words.
     pub content: usize,
-    /// Events its CPU lost up to its end.
+    /// Number of events its CPU lost up to its end.
     pub lost: u64,
 }
 
-/// Whether a CPU's blocks must be there from the first on, or may have been overwritten.
+/// Rule for missing blocks of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recycling {
     /// Every block is kept.
     Never,
-    /// The oldest are gone.
+    /// The oldest blocks are gone.
     Oldest,
-    /// Any may be gone: who reads a stream has given it back.
+    /// Any block may be gone: the reader of a stream has given it back.
     Read,
 }
 
 /// A fault in the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// A block without an end: left out.
+    /// A block without an end: skipped.
     Size {
-        /// Its place in the pool.
+        /// Index of the block in the pool.
         index: usize,
-        /// Its CPU.
+        /// The CPU.
         cpu: u32,
-        /// The bits it claims.
+        /// The size in bits that the block claims.
         bits: u64,
     },
-    /// In the order of their starts, this block of the CPU came where `expected` or a later one should.
+    /// In the order of starts, this block of the CPU follows a later one.
     Order {
         /// The CPU.
         cpu: u32,
@@ -79,7 +79,7 @@ pub enum Finding {
 }
 
 impl Selection {
-    /// Selects from a pool of whole blocks those that began before the counter `end`.
+    /// Selects the blocks of a pool that began before the counter `end`. The pool consists of whole blocks.
     pub fn of(pool: &[AtomicU32], recycling: Recycling, end: u64) -> Selection {
         let mut selection = Selection::default();
         for (index, block) in pool.chunks_exact(WORDS).enumerate() {
@@ -94,19 +94,20 @@ impl Selection {
         selection.blocks.sort_unstable();
         selection.check_order(recycling);
         if recycling == Recycling::Oldest {
-            // The recorder keeps the block of a call that has not returned longer than those after it.
+            // The recorder keeps the block of a call that has not returned longer than later blocks.
             let runs = newest_runs(&selection.blocks, &selection.blocks);
             selection.blocks = runs.into_iter().map(|at| selection.blocks[at]).collect();
         }
         selection
     }
 
-    /// What is not in a file of these blocks and of these sections of programs: a sentence each.
+    /// Losses of a file of these blocks and these sections of programs: one sentence each.
     pub fn losses(&self, sections: &[u8]) -> Vec<String> {
         self.findings.iter().map(Finding::to_string).chain(programs::losses(sections)).collect()
     }
 
-    /// The counter from which on these have everything: where the CPU began of which the most is gone. 0 if nothing is.
+    /// The counter from which on these blocks are complete: the start of the first block of the CPU that lost most. 0
+    /// if nothing is gone.
     pub fn whole_from(&self) -> u64 {
         let mut oldest = HashMap::<u32, Id>::new();
         for block in &self.blocks {
@@ -115,20 +116,20 @@ impl Selection {
         oldest.values().filter(|id| id.sequence > 0).map(|id| id.begin).max().unwrap_or(0)
     }
 
-    /// The counter before which these have nothing of any CPU. 0 if nothing is gone.
+    /// The counter before which these blocks have no events of any CPU. 0 if nothing is gone.
     pub fn oldest(&self) -> u64 {
         let first = self.blocks.first().filter(|_| self.whole_from() > 0);
         first.map_or(0, |block| block.id.begin)
     }
 
-    /// Events lost up to the newest block of each CPU.
+    /// Number of events lost up to the newest block of each CPU.
     pub fn lost(&self) -> u64 {
         let newest: HashMap<u32, u64> = self.blocks.iter().map(|block| (block.id.cpu, block.lost)).collect();
         newest.values().sum()
     }
 
-    /// Per CPU, the order of starts is the order of sequence numbers, none is twice, and none is missing
-    /// unless the recorder recycles.
+    /// Checks each CPU: the order of starts is the order of sequence numbers, no number occurs twice, and none is
+    /// missing unless the recorder recycles.
     fn check_order(&mut self, recycling: Recycling) {
         let mut expected = HashMap::<u32, u64>::new();
         for block in &self.blocks {
@@ -146,7 +147,7 @@ impl Selection {
     }
 }
 
-/// Which of the `copied` blocks are in a run of their CPU's that ends in its newest of `all`.
+/// Indices of the `copied` blocks that are in a contiguous run of their CPU which ends in its newest block of `all`.
 pub(crate) fn newest_runs(all: &[SelectedBlock], copied: &[SelectedBlock]) -> Vec<usize> {
     let mut expected = HashMap::<u32, u64>::new();
     for Id { cpu, sequence, .. } in all.iter().map(|choice| choice.id) {
@@ -187,7 +188,7 @@ pub(crate) mod tests {
     use kutrace_format::abi::block::{Header, MAGIC};
     use std::mem::offset_of;
 
-    /// The words of a block whose bytes after the header are all `0xee`, of which `content` count, header included.
+    /// Words of a block whose bytes after the header are all `0xee`; `content` bytes of it count, including the header.
     pub(crate) fn block(cpu: u32, sequence: u64, begin: u64, content: usize) -> Vec<AtomicU32> {
         let mut block = vec![0; HEADER_WORDS];
         block.resize(WORDS, 0xeeee_eeee);
@@ -206,7 +207,7 @@ pub(crate) mod tests {
         block.into_iter().map(AtomicU32::new).collect()
     }
 
-    /// A pool of these blocks; `None` was never used.
+    /// A pool of these blocks; `None` is a block that was never used.
     pub(crate) fn pool(blocks: impl IntoIterator<Item = Option<Vec<AtomicU32>>>) -> Vec<AtomicU32> {
         let unused = || (0..WORDS).map(|_| AtomicU32::new(0)).collect();
         blocks.into_iter().flat_map(|block| block.unwrap_or_else(unused)).collect()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! One use of the recorder: what each command does to it, in what order.
+//! One use of the recorder: the sequence of operations for each command.
 //!
-//! Invariants: the recorder is opened by the first command that needs it and held to the end; names are
-//! gathered while it does not trace, or after the end of a snapshot, so that gathering is not in the trace; a
-//! trace stays in the recorder until the next start, whatever becomes of the file; while one is written nobody else can
-//! start another.
+//! Invariants: the recorder is opened by the first command that needs it and stays open to the end; names are gathered
+//! while it does not trace, or after the end of a snapshot, so that gathering is not in the trace; a trace stays in the
+//! recorder until the next start, even if writing its file fails; no other process can start a trace while one is
+//! written.
 
 use std::io::Write;
 use std::iter;
@@ -42,7 +42,7 @@ use crate::status;
 use crate::stream::{ns_of, Ended, Ring, Sink, Stream};
 use crate::tracepoint::{self, Wanted};
 
-/// How to record: what [`Setup::flags`] can be.
+/// Mode of recording: the valid values of [`Setup::flags`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode(pub u32);
 
@@ -51,7 +51,7 @@ pub struct Mode(pub u32);
 pub struct Session<R> {
     recorder: Option<R>,
     at_start: Start,
-    /// What is known of programs; the kernel tells while this process has the recorder for itself.
+    /// Loaded programs; the kernel reports them while this process holds the recorder.
     mapped: Mapped,
     no_symbols: bool,
     packets: Option<Ports>,
@@ -71,32 +71,32 @@ impl<R: Recorder> Session<R> {
         }
     }
 
-    /// From here on, traces are written without what names functions, of the kernel and of programs, if that is asked for.
+    /// Sets whether later traces are written without the names of functions of the kernel and of programs.
     pub fn without_symbols(&mut self, asked: bool) -> &mut Session<R> {
         self.no_symbols = asked;
         self
     }
 
-    /// Whether traces are written so.
+    /// True if traces are written without the names of functions.
     pub fn is_without_symbols(&self) -> bool {
         self.no_symbols
     }
 
-    /// From here on, traces have the packets of these ports, if any.
+    /// Sets the ports whose packets later traces have, if any.
     pub fn with_packets(&mut self, ports: Option<Ports>) -> &mut Session<R> {
         self.packets = ports;
         self
     }
 
-    /// From here on, traces have these tracepoints.
+    /// Sets the tracepoints that later traces have.
     pub fn with_tracepoints(&mut self, wanted: Wanted) -> &mut Session<R> {
         self.wanted = wanted;
         self
     }
 
-    /// Empties the recorder, for a trace that is like this.
+    /// Empties the recorder for a trace with this setup.
     fn prepare(&mut self, setup: Setup) -> Result<()> {
-        // What cannot be recorded is said while the trace before is there.
+        // Unknown tracepoints are reported while the recorder still has the previous trace.
         let (packets, tracepoints) = (self.packets, self.wanted.find()?);
         let recorder = self.recorder()?;
         recorder.reset(setup)?;
@@ -104,7 +104,7 @@ impl<R: Recorder> Session<R> {
         tracepoints.choose(recorder)
     }
 
-    /// The recorder, opened.
+    /// The recorder, opened if necessary.
     pub fn recorder(&mut self) -> Result<&R> {
         let recorder = match self.recorder.take() {
             Some(recorder) => recorder,
@@ -113,7 +113,7 @@ impl<R: Recorder> Session<R> {
         Ok(self.recorder.insert(recorder))
     }
 
-    /// In the trace that is started next, programs may have this much memory for what they record themselves.
+    /// Sets how much memory programs may have for their own records in the next trace.
     pub fn allow(&mut self, quota: Option<Quota>) -> Result<()> {
         let Some(quota) = quota else { return Ok(()) };
         self.refuse_while_tracing()?;
@@ -127,8 +127,8 @@ impl<R: Recorder> Session<R> {
         self.start()
     }
 
-    /// Keeps the recorder for this process from here on, empties it and starts it, with as many blocks as asked for;
-    /// 0 for the number it was loaded with.
+    /// Reserves the recorder for this process from now on, empties it and starts it with this number of blocks; 0 for
+    /// the number set when the module was loaded.
     pub fn go_held(&mut self, mode: Mode, blocks: u32) -> Result<()> {
         self.refuse_while_tracing()?;
         self.recorder()?.acquire()?;
@@ -137,8 +137,8 @@ impl<R: Recorder> Session<R> {
         self.start()
     }
 
-    /// As [`Session::go_held`], and writes the trace as it is recorded.
-    /// If there are to be many files, `output` is the first's.
+    /// Like [`Session::go_held`], and writes the trace as it is recorded. For a ring of files, `output` is the first
+    /// file.
     pub fn go_stream(
         &mut self,
         mode: Mode,
@@ -157,14 +157,14 @@ impl<R: Recorder> Session<R> {
         Stream::begin(self.recorder()?, &names, ids, (output, sink), ring)
     }
 
-    /// Writes what there is of a stream by now.
+    /// Writes the blocks of a stream that are ready.
     pub fn turn_stream(&mut self, stream: &mut Stream<R::Pool>) -> Result<()> {
         while stream.turn(self.recorder()?)? {
             let (info, now) = (self.recorder()?.info()?, Start::now());
             let names = self.names_at(&info, &now)?;
             let no_symbols = self.no_symbols;
             let begin = stream.next(self.recorder()?, names, machine::random_uuid()?, no_symbols)?;
-            // What there is now is what the next file begins with.
+            // The next file starts with the current names.
             self.at_start = now;
             self.mapped.begin_file(begin.monotonic_ns);
         }
@@ -184,7 +184,7 @@ impl<R: Recorder> Session<R> {
         Ok(tally(output, &info, blocks, &losses))
     }
 
-    /// Starts the recorder as it is.
+    /// Starts the recorder without emptying it.
     pub fn on(&mut self) -> Result<()> {
         self.refuse_while_tracing()?;
         if self.recorder()?.info()?.state == STATE_STOPPED {
@@ -202,7 +202,7 @@ impl<R: Recorder> Session<R> {
         }
     }
 
-    /// Empties the recorder, whose memory is then as large as when it was loaded; its mode stays.
+    /// Empties the recorder and restores the memory size that it was loaded with; its mode stays.
     pub fn reset(&mut self) -> Result<()> {
         self.refuse_while_tracing()?;
         self.mapped = Mapped::default();
@@ -211,20 +211,20 @@ impl<R: Recorder> Session<R> {
         recorder.reset(Setup { flags, blocks: 0 })
     }
 
-    /// As [`Session::reset`], also while tracing: what was recorded is gone.
+    /// Like [`Session::reset`], also while tracing: the recording is discarded.
     pub fn force_reset(&mut self) -> Result<()> {
         self.off()?;
         self.reset()
     }
 
-    /// The state of the recorder, for people.
+    /// State of the recorder, as text.
     pub fn status(&mut self) -> Result<String> {
         let recorder = self.recorder()?;
         let refused = programs::sentences(&recorder.refused()?);
         Ok(status::lines(&recorder.info()?, &refused, recorder.kept()?, monotonic_ns()))
     }
 
-    /// Stops the recorder, if it traces, and writes what it holds.
+    /// Stops the recorder if it traces, and writes its content.
     pub fn stop(&mut self, output: &Output) -> Result<Exit> {
         self.recorder()?.acquire()?;
         let written = self.stop_held(output);
@@ -232,7 +232,7 @@ impl<R: Recorder> Session<R> {
         written
     }
 
-    /// As [`Session::stop`] in a process that has the recorder for itself.
+    /// Like [`Session::stop`], in a process that already holds the recorder.
     pub fn stop_held(&mut self, output: &Output) -> Result<Exit> {
         let recorder = self.recorder()?;
         let state = recorder.info()?.state;
@@ -243,7 +243,7 @@ impl<R: Recorder> Session<R> {
         output.check().and_then(|()| self.dump(output)).context(KEPT)
     }
 
-    /// Leaves a trace that was stopped and not written for another process to write.
+    /// Releases a stopped and unwritten trace, so that another process can write it.
     pub fn leave(&mut self) -> Result<()> {
         let recorder = self.recorder()?;
         match recorder.info()?.state {
@@ -252,13 +252,13 @@ impl<R: Recorder> Session<R> {
         }
     }
 
-    /// Writes what the recorder holds while it continues, in wrap mode.
+    /// Writes the content of the recorder while it continues, in wrap mode.
     pub fn snapshot(&mut self, output: &Output) -> Result<Exit> {
         Ok(self.snapshot_since(output, &[], |_| Ok(()))?.0)
     }
 
-    /// As [`Session::snapshot`]; what the kernel counted was read before at these times, too. `room` is told how many bytes
-    /// the file will have at most. With the counter from which on the file has every CPU.
+    /// Like [`Session::snapshot`]; `readings` are earlier readings of the kernel's counts. Calls `room` with the
+    /// maximum size of the file in bytes. Also returns the counter from which on the file has events of every CPU.
     pub fn snapshot_since(
         &mut self,
         output: &Output,
@@ -279,7 +279,7 @@ impl<R: Recorder> Session<R> {
             [reading::filled_section(&[first, &last].concat(), counted), programs.clone()].concat()
         };
         let names = self.names(&info, &pool, &selection)?;
-        // The next one has no older block.
+        // The next snapshot has no older block.
         let oldest = selection.blocks.first().map_or(stop.tsc, |block| block.id.begin << info.shift);
         self.mapped.begin_file(ns_of(oldest, &stop, u64::from(info.tsc_khz) * 1000));
         let recorder = self.recorder()?;
@@ -304,7 +304,7 @@ impl<R: Recorder> Session<R> {
         Ok((exit, selection.whole_from()))
     }
 
-    /// Hears of programs from the kernel from here on.
+    /// Begins to receive the kernel's reports of loaded programs.
     fn hear(&mut self) {
         self.mapped = if self.no_symbols { Mapped::default() } else { Mapped::begin() };
     }
@@ -325,7 +325,7 @@ impl<R: Recorder> Session<R> {
     /// Fails if a trace is running.
     ///
     /// # Errors
-    /// That it is, and whose.
+    /// A trace is running, with its holder.
     pub fn refuse_while_tracing(&mut self) -> Result<()> {
         let info = self.recorder()?.info()?;
         match (info.state, info.holder) {
@@ -335,7 +335,7 @@ impl<R: Recorder> Session<R> {
         }
     }
 
-    /// The names that go into the file of a trace of these blocks.
+    /// Names for the file of a trace of these blocks.
     fn names(&mut self, info: &Info, pool: &[AtomicU32], selection: &Selection) -> Result<Names> {
         let mut names = self.names_now(info)?;
         if !self.no_symbols {
@@ -344,12 +344,12 @@ impl<R: Recorder> Session<R> {
         Ok(names)
     }
 
-    /// Of these all but what samples lie in, which is known once they have been looked for.
+    /// Names except those for samples, which need the sampled addresses first.
     fn names_now(&mut self, info: &Info) -> Result<Names> {
         self.names_at(info, &Start::now())
     }
 
-    /// The same, of what there is `now`.
+    /// Like [`Session::names_now`], with the tasks and processes of `now`.
     fn names_at(&mut self, info: &Info, now: &Start) -> Result<Names> {
         let recorder = self.recorder()?;
         let cpus = (0..info.cpus).map(|cpu| recorder.cpu(cpu)).collect::<Result<Vec<_>>>()?;
@@ -363,7 +363,7 @@ impl<R: Recorder> Session<R> {
         Ok(if self.no_symbols { names } else { names.with_maps(self.maps_now()) })
     }
 
-    /// The parts of programs' files that processes have run up to now, as far as they are known.
+    /// The parts of programs' files that processes have executed so far, as far as known.
     fn maps_now(&self) -> Maps {
         let (maps, lost) = self.mapped.now();
         if lost > 0 {
@@ -400,7 +400,7 @@ impl<R: Recorder> Default for Session<R> {
     }
 }
 
-/// Stops the recorder; what the kernel counted up to there is left with the trace.
+/// Stops the recorder; the kernel's counts up to the stop are left with the trace.
 fn end<R: Recorder>(recorder: &R) -> Result<()> {
     let readings = reading::now();
     recorder.stop()?;
@@ -409,7 +409,7 @@ fn end<R: Recorder>(recorder: &R) -> Result<()> {
     Ok(())
 }
 
-/// Leaves readings with the trace, which is of use without them, too.
+/// Leaves readings with the trace; the trace is useful without them, so errors are only reported.
 fn leave<R: Recorder>(recorder: &R, readings: &[u8]) {
     if let Err(error) = recorder.leave(readings) {
         say(format_args!("what the kernel counted will not be in the file: {error:#}"));
@@ -427,15 +427,15 @@ fn overwritten() -> Failure {
     )
 }
 
-/// What is to be told the bytes written: shows how much that is, where standard error is a terminal, and fails if a
-/// signal asks for the end.
+/// A callback that takes the number of bytes written: shows the progress if standard error is a terminal, and fails if
+/// a signal requests the end.
 pub(crate) fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
     let guard = SignalGuard::new()?;
     let (all, done) = (selection.blocks.len() * block::BYTES, Arc::new(AtomicUsize::new(0)));
     let shown = done.clone();
     let watch = Watch::at_terminal(move || Some((shown.load(Relaxed) * 100).checked_div(all)? as u64));
     Ok(move |bytes: usize| {
-        // It is shown for as long as there may be more.
+        // Shown as long as more bytes may follow.
         let _watch = &watch;
         done.fetch_add(bytes, Relaxed);
         guard.check()
@@ -444,7 +444,7 @@ pub(crate) fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Res
 
 const KEPT: &str = "the trace is still in the recorder";
 
-/// Says what was written and what is not in it.
+/// Reports the size of the written file and the losses.
 pub(crate) fn tally(output: &Output, info: &Info, blocks: u64, losses: &[String]) -> Exit {
     say_damage(&output.to_string(), losses);
     let (megabytes, seconds) = (status::megabytes(u32::try_from(blocks).unwrap_or(u32::MAX)), status::seconds(info, 0));

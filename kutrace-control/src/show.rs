@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is in a raw file: its page, its summary, why requests took so long,
-//! and what others read of it.
+//! Output for a raw file: its page, its summary, the reasons why requests took long, and exports for other tools.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -24,7 +23,7 @@ use postprocess::why::Timeline;
 
 use crate::arguments::{Diff, Export, Page, Target, Why};
 
-/// Waits for a CPU that are told in full.
+/// Number of waits for a CPU that are reported in full.
 const WORST: usize = 5;
 
 /// Writes the page of a raw file.
@@ -52,7 +51,7 @@ pub fn page(asked: &Page) -> Result<Exit> {
         )
     });
     drop(watch);
-    // A reader that goes away wants no more: the trace is not to blame, and its faults still count.
+    // A reader that goes away wants no more: the trace is not at fault, and its own faults still count.
     if let Err(error) = written {
         return if standard::is_broken_pipe(&error) { Ok(outcome(&name(file), &spans.meta)) } else { Err(error) };
     }
@@ -75,7 +74,7 @@ pub fn export(asked: &Export) -> Result<Exit> {
     };
     let (meta, told) = match target {
         Target::Perfetto(output) => {
-            // What cannot be written is said before the work.
+            // A destination that cannot be written is reported before the work.
             let out = Common { output, ..common.clone() }.open()?;
             draw(spans()?, out)?
         }
@@ -86,7 +85,7 @@ pub fn export(asked: &Export) -> Result<Exit> {
     Ok(outcome(&name(file), &meta))
 }
 
-/// Prints what a raw file tells at a glance, told as text or JSON.
+/// Prints the summary of a raw file, as text or JSON.
 pub fn summary(file: &Path, told: impl Fn(&Summary) -> Result<String>) -> Result<Exit> {
     let watch = Watch::at_terminal(percent);
     let summary = direct::summary_of_raw(&open(file, "summary")?.raw()?, WORST).with_context(|| name(file))?;
@@ -95,7 +94,7 @@ pub fn summary(file: &Path, told: impl Fn(&Summary) -> Result<String>) -> Result
     Ok(outcome(&name(file), &summary.meta))
 }
 
-/// A summary as text, if the trace tells what is asked for.
+/// A summary as text, if the trace has the requested data.
 pub fn text(told: &Summary, top: usize, by: By) -> Result<String> {
     ensure!(by != By::Cgroup || !told.cgroups.is_empty(), "the trace does not tell control groups");
     Ok(told.text(top, by))
@@ -113,14 +112,14 @@ pub fn why(asked: &Why) -> Result<Exit> {
     Ok(outcome(&name(file), &about.meta))
 }
 
-/// The spans of a raw file in little memory, and apart from them all else.
+/// The spans of a raw file in little memory, and separately the rest.
 fn dense(file: &Path, command: &str) -> Result<(Spans, Dense)> {
     let mut dense = Dense::default();
     let (about, _) = direct::spans_of_raw(&open(file, command)?.raw()?, &mut dense).with_context(|| name(file))?;
     Ok((about, dense))
 }
 
-/// Prints how two raw files differ. A failure to compare them is not a difference, and has a status of its own.
+/// Prints the differences of two raw files. A failure to compare them is not a difference, and has a status of its own.
 pub fn diff(diff: &Diff) -> Exit {
     match differ(diff) {
         Ok(exit) => exit,
@@ -150,7 +149,7 @@ fn differ(Diff { before, after, between }: &Diff) -> Result<Exit> {
     Ok(if answer.differs { Exit::Failed } else { whole })
 }
 
-/// Why there is no answer; what is missing from the trace, said before, may be the reason.
+/// The error that there is no answer, after the losses of the trace, which may be the reason.
 fn unanswered(file: &Path, meta: &Meta, fact: String) -> anyhow::Error {
     outcome(&name(file), meta);
     anyhow!("{}: {fact}", name(file))
@@ -159,12 +158,12 @@ fn unanswered(file: &Path, meta: &Meta, fact: String) -> anyhow::Error {
 /// Opens a raw file, or standard input for `-`, for this command.
 fn open(file: &Path, command: &str) -> Result<Input> {
     let input = Input::open(Some(file))?;
-    // A page can be made of more than a raw trace, and of a page there is no need to.
+    // The hint gives the way to a page from a later stage than a raw trace; a page only has to be opened.
     let hint = if command == "html" { input.way_to_page() } else { None };
     input.expect(Stage::Raw, &format!("kutrace_control {command}"), hint)
 }
 
-/// What to call a file in a message.
+/// Name of a file in a message.
 fn name(file: &Path) -> String {
     if file == Path::new("-") {
         return standard::INPUT.to_string();

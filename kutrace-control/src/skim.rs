@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Words of blocks to those of them that are asked for, ordered by time over all CPUs.
+//! Extracts the requested events from words of blocks, ordered by time over all CPUs.
 //!
-//! An entry costs the look-up of its number in two tables. What is not asked for is passed over.
+//! An entry costs the lookup of its number in two tables. Other events are skipped.
 //!
 //! Invariant: any words are read to their end.
 
@@ -16,7 +16,7 @@ use kutrace_format::abi::word;
 
 use crate::follow::Piece;
 
-/// Something that was asked for.
+/// A requested event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// The counter.
@@ -25,38 +25,38 @@ pub struct Point {
     pub cpu: u32,
     /// The event.
     pub event: u16,
-    /// Its argument, if it has one.
+    /// The argument of the event, if it has one.
     pub argument: u32,
 }
 
-/// Numbers that no event has: a block names who runs; events are missing.
+/// Pseudo event, with a number that no event has: a block names the running thread.
 pub const RUNS: u16 = 0xfff0;
-/// See [`RUNS`].
+/// Pseudo event: events are missing.
 pub const GAP: u16 = 0xfff1;
 
-/// What was said of a thread.
+/// The last report about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The counter then.
+    /// The counter of the report.
     at: u64,
-    /// Its name, NUL-padded.
+    /// Name of the thread, NUL-padded.
     pub comm: [u8; 16],
-    /// The call it was in, and whether it is one of the kernel.
+    /// The call that the thread was in, and whether it is a thread of the kernel.
     pub state: TaskState,
 }
 
-/// A name that a program or the kernel has given.
+/// A name assigned by a program or the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What is named.
+    /// Kind of the named thing.
     pub kind: u32,
-    /// Which one.
+    /// Number of the named thing.
     pub number: u32,
     /// The text.
     pub text: String,
 }
 
-/// What is done with an event.
+/// Treatment of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Skip,
@@ -73,20 +73,20 @@ pub struct Skim {
     words: Vec<u8>,
     /// The counter of the last entry of each CPU.
     times: HashMap<u32, u64>,
-    /// What was found since the last look.
+    /// Events found since the last look.
     pub points: Vec<Point>,
     threads: HashMap<u32, Thread>,
-    /// Names since the last look.
+    /// Names found since the last look.
     pub names: Vec<Named>,
-    /// Entries read.
+    /// Number of entries read.
     pub entries: u64,
 }
 
-/// Threads whose names are kept at most.
+/// Maximum number of threads whose names are kept.
 const THREADS: usize = 1 << 17;
 
 impl Skim {
-    /// Reads events of these numbers, and the switches and ends of threads.
+    /// Reads events with these numbers, and the switches and ends of threads.
     pub fn new(asked: impl IntoIterator<Item = RangeInclusive<u16>>) -> Skim {
         let mut uses = vec![Use::Skip; 1 << word::EVENT_BITS];
         for range in asked.into_iter().chain([SWITCH..=SWITCH, EXIT..=EXIT]) {
@@ -107,7 +107,7 @@ impl Skim {
         }
     }
 
-    /// Reads a piece of a block. How many of its words: not the last entry, if that can still change.
+    /// Reads a piece of a block. Returns the number of words used: without the last entry, if that can still change.
     pub fn read(&mut self, piece: Piece) -> usize {
         let Piece { cpu, words, .. } = piece;
         if let Some(begin) = piece.begin {
@@ -124,7 +124,7 @@ impl Skim {
         while let Some(&entry) = words.get(at) {
             let event = word::event(entry);
             let next = at + 1 + usize::from(self.words[usize::from(event)]);
-            // The return may still be folded into a call that is the last; and an entry is not cut.
+            // The return may still be folded into a call that is the last entry; and an entry may be incomplete.
             if next > words.len() || (piece.open && next == words.len() && is_call(event)) {
                 break;
             }
@@ -155,24 +155,24 @@ impl Skim {
         at
     }
 
-    /// What was found, up to the counter `end`, ordered by time; what is later comes next time.
+    /// Events found up to the counter `end`, ordered by time; later events follow in the next call.
     pub fn take(&mut self, end: u64) -> Vec<Point> {
         self.points.sort_by_key(|point| point.at);
         let later = self.points.split_off(self.points.partition_point(|point| point.at <= end));
         std::mem::replace(&mut self.points, later)
     }
 
-    /// What a thread is called, NUL-padded.
+    /// Name of a thread, NUL-padded.
     pub fn thread(&self, pid: u32) -> Option<[u8; 16]> {
         self.known(pid).map(|thread| thread.comm)
     }
 
-    /// What was said of a thread last.
+    /// The last report about a thread.
     pub fn known(&self, pid: u32) -> Option<&Thread> {
         self.threads.get(&pid)
     }
 
-    /// CPUs are read one after the other: something may be read after what was said later.
+    /// Keeps the newest report. CPUs are read one after the other, so reports may arrive out of order.
     fn learn(&mut self, pid: u32, thread: Thread) {
         if self.threads.len() >= THREADS {
             self.threads.clear();
@@ -184,7 +184,7 @@ impl Skim {
     }
 }
 
-/// Whether this is a system call, whose word the return may change.
+/// Returns whether this is a system call, whose word the return may change.
 pub fn is_call(event: u16) -> bool {
     (SYSCALL..=SYSCALL_LAST).contains(&event) || event == UNKNOWN_CALL || (SYSCALL32..=SYSCALL32_LAST).contains(&event)
 }

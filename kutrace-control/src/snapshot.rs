@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A trace written while the recorder continues and recycles its oldest blocks.
 //!
-//! Blocks are copied oldest first, at the pace of the disk, in a race with the recorder. One that it recycled first is
-//! not in the file, and none before it of the same CPU: so each CPU's blocks are without a gap up to its newest.
+//! Blocks are copied oldest first, at the pace of the disk, in a race with the recorder. A block that it recycled first
+//! is not in the file, nor is any earlier block of the same CPU: each CPU's blocks are without a gap up to its newest.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,8 +15,8 @@ use kutrace_format::file::Header;
 use crate::dump::copy_block;
 use crate::selection::{newest_runs, Selection};
 
-/// Copies the blocks that `selection` names to `file`, from the byte `start` on, and leaves in `selection` what has
-/// become of them. `written` is told the bytes as they go out.
+/// Copies the blocks in `selection` to `file`, from the byte `start` on, and updates `selection` to the blocks that
+/// were written. Calls `written` with the number of bytes after each write.
 pub fn write_blocks(
     file: &File,
     start: u64,
@@ -109,8 +109,8 @@ mod tests {
         }
     }
 
-    /// Recycles the blocks of `pool` in turn, as the module does, up to the block that is `allowed`; 0 ends it. Each
-    /// word after the header is the block's begin.
+    /// Recycles the blocks of `pool` in turn, like the module, up to the block that is `allowed`; 0 ends it. Each word
+    /// after the header is the block's start.
     fn recycle(pool: &[AtomicU32], allowed: &AtomicU32) {
         for begin in 1.. {
             while (1..begin).contains(&allowed.load(Ordering::Relaxed)) {
@@ -164,7 +164,7 @@ mod tests {
                 assert_eq!(selection.findings, []);
                 let selected = selection.blocks.len();
                 let file = tempfile::tempfile().unwrap();
-                // By rounds the recorder rests, keeps pace, and is the faster one.
+                // In different rounds the recorder rests, keeps pace, or is faster.
                 let mut written = |_| {
                     allowed.fetch_add(round % 3, Ordering::Relaxed);
                     Ok(())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs record into memory of their own, as it happens: marks, and spans once they have ended.
+//! Live records in programs' own memory: marks, and spans once they have ended.
 //!
-//! Invariants: memory is bounded, whatever programs do; where something of a program was overwritten before it was read,
-//! nothing is concluded from what was before.
+//! Invariants: memory is bounded, whatever programs do; if a program's records were overwritten before they were read,
+//! nothing is concluded from earlier ones.
 
 use anyhow::Result;
 use foldhash::HashMap;
@@ -13,26 +13,26 @@ use postprocess::raw::program::{self, Programs};
 use crate::areas::Areas;
 use crate::device::Recorder;
 
-/// Entries of each map at most; then all begins anew.
+/// Maximum number of entries in each map; then all maps are cleared.
 const ROOM: usize = 1 << 17;
-/// Spans that a thread is in at most; of more the outermost are forgotten.
+/// Maximum depth of a thread's open spans; beyond it the outermost are forgotten.
 const DEPTH: usize = 256;
 
-/// A thread, by the number of its program's attachment and its own.
+/// A thread: the number of its program's attachment, and the thread id.
 pub type Thread = (u32, u32);
-/// A name, by its number among all.
+/// A name, by its index.
 type Name = u32;
 
-/// Something that happened, or was missed.
+/// An event, or a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Happened<'a> {
-    /// Whose it is.
+    /// The thread.
     pub thread: Thread,
-    /// What its program is called, NUL-padded.
+    /// Name of the program, NUL-padded.
     pub comm: [u8; 16],
-    /// When, whole TSC.
+    /// Time as a full TSC.
     pub at: u64,
-    /// What.
+    /// The event.
     pub what: What<'a>,
 }
 
@@ -43,16 +43,16 @@ pub enum What<'a> {
     Mark(&'a [u8]),
     /// The end of a span of this name that began at this TSC.
     Span(&'a [u8], u64),
-    /// Something of the program was overwritten before it was read.
+    /// Records of the program were overwritten before they were read.
     Missed,
 }
 
-/// What is known of all programs.
+/// State of all programs.
 #[derive(Debug, Default)]
 pub struct Spans {
     areas: Areas,
     state: State,
-    /// How often something of a program was overwritten before it was read.
+    /// Number of times that records of a program were overwritten before they were read.
     pub missed: u64,
 }
 
@@ -60,17 +60,17 @@ pub struct Spans {
 struct State {
     numbers: HashMap<Box<[u8]>, Name>,
     names: Vec<Box<[u8]>>,
-    /// By thread: the spans that it is in, the innermost last, and since when.
+    /// By thread: its open spans, the innermost last, with their starts.
     open: HashMap<Thread, Vec<(Name, u64)>>,
-    /// By program, name and number: spans that any thread may end.
+    /// By program, name and number: open spans that any thread may end.
     open_async: HashMap<(u32, Name, u64), u64>,
 }
 
 impl Spans {
-    /// Gives `each` what has happened since the last turn: what a thread did in its order.
+    /// Calls `each` with every event since the last turn, in the order of each thread.
     ///
     /// # Errors
-    /// As the recorder answers.
+    /// The recorder's error.
     pub fn turn(&mut self, recorder: &impl Recorder, mut each: impl FnMut(Happened)) -> Result<()> {
         let Spans { areas, state, missed } = self;
         areas.news(recorder, |serial, payload| match payload {
@@ -115,7 +115,7 @@ impl State {
             }
             END => {
                 let Some(open) = self.open.get_mut(&thread) else { return };
-                // It ends those that were begun inside, too; of what was not begun it ends none.
+                // It also ends the spans inside; an end without a start ends none.
                 let Some(place) = open.iter().rposition(|(begun, _)| *begun == name) else { return };
                 let ended = open.split_off(place);
                 if open.is_empty() {
@@ -135,7 +135,7 @@ impl State {
         }
     }
 
-    /// The number of a name.
+    /// The index of a name.
     fn number(&mut self, text: &[u8]) -> Name {
         if self.names.len().max(self.open.len()).max(self.open_async.len()) >= ROOM {
             *self = State::default();
@@ -149,7 +149,7 @@ impl State {
         number
     }
 
-    /// Something of a program is missing: what began before may have ended.
+    /// Records of a program are missing: spans that began before may have ended.
     fn forget(&mut self, serial: u32) {
         self.open.retain(|thread, _| thread.0 != serial);
         self.open_async.retain(|(of, ..), _| *of != serial);
@@ -160,7 +160,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// Spans by name and how long they took, and marks, of entries as (time, thread, kind, name, number).
+    /// Spans by name and duration, and marks, from entries as (time, thread, kind, name, number).
     fn told(state: &mut State, entries: &[(u64, u32, u32, &str, u64)]) -> Vec<(String, u64)> {
         let mut told = Vec::new();
         for &(tsc, thread, kind, name, value) in entries {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The state of the recorder in lines for people.
+//! State of the recorder as lines of text.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use kutrace_format::abi::command::{Info, IPC, LLC, STATE_EMPTY, STATE_STOPPED, S
 
 use crate::device::process_name;
 
-/// The lines; `refused` says of programs that were, `kept` are the bytes that an earlier kernel left, `now_ns` is
-/// CLOCK_MONOTONIC.
+/// The lines; `refused` has sentences about refused programs, `kept` is the number of bytes that an earlier kernel
+/// left, `now_ns` is CLOCK_MONOTONIC.
 pub fn lines(info: &Info, refused: &[String], kept: u64, now_ns: u64) -> String {
     let mut text = String::new();
     for (label, value) in [
@@ -37,17 +37,17 @@ pub fn seconds(info: &Info, now_ns: u64) -> f64 {
     end.saturating_sub(info.start.monotonic_ns) as f64 / 1e9
 }
 
-/// The MB that this many blocks take.
+/// Size of this many blocks in MB.
 pub fn megabytes(blocks: u32) -> f64 {
     f64::from(blocks) * block::BYTES as f64 / f64::from(1 << 20)
 }
 
-/// What else is to be known of the trace, a sentence each.
+/// Further notes on the trace, one sentence each.
 pub fn notes(info: &Info) -> Vec<String> {
     postprocess::raw::notes(info.notes, info.refused_names, info.refused_marks)
 }
 
-/// Whether older blocks were overwritten.
+/// Returns whether older blocks were overwritten.
 pub fn has_wrapped(info: &Info) -> bool {
     info.flags & WRAP != 0 && info.blocks_taken > info.blocks
 }

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A trace that is written while it is recorded, so that the disk limits its length and not the memory.
+//! A trace that is written while it is recorded, so that its length is limited by the disk, not by memory.
 //!
-//! The recorder hands over full blocks, which are written and given back. Sections follow each other as they come, so the
-//! file reads as a trace up to its last whole block at any time, whatever becomes of this process (docs/format.md).
+//! The recorder hands over full blocks, which are written and given back. Sections are written in order of arrival, so
+//! the file can be read as a trace up to its last complete block at any time, even if this process dies
+//! (docs/format.md).
 //!
-//! A ring of files is cut at a moment: every CPU ends its block then, and a block that began before is in the file
-//! before, any other in the file after. Each file is a trace of its own, whose CPUs count their blocks and losses from 0.
+//! A ring of files is cut at one moment: every CPU ends its block then. A block that began before the moment is in the
+//! older file, any other block in the newer one. Each file is a trace of its own, whose CPUs count their blocks and
+//! losses from 0.
 //!
-//! A CPU keeps a block that it has ended while it runs one thread that makes no call, and while it is offline. Such a block
-//! is written without being handed over: it would be missing on the disk, and no file be cut, for as long as that lasts.
+//! A CPU keeps a block that it has ended while it runs one thread that makes no call, and while it is offline. The
+//! block is then written without being handed over: otherwise it would be missing on the disk, and no file could be
+//! cut, for as long as this lasts.
 //!
-//! Invariants: a block is given back after it was written, and is in one file; memory does not grow with the trace.
+//! Invariants: a block is given back after it was written, and is in exactly one file; memory does not grow with the
+//! trace.
 
 mod kept;
 pub mod sink;
@@ -41,75 +45,75 @@ use crate::sys;
 use kept::Kept;
 pub use sink::{Ring, Sink};
 
-/// How often the recorder is asked for full blocks.
+/// Interval between requests for full blocks.
 pub const PERIOD: Duration = Duration::from_millis(50);
-/// Every how many of these the blocks of CPUs that fill them slowly are ended, and the moment is written.
+/// Number of periods after which the blocks of CPUs that fill them slowly are ended, and the moment is written.
 const FLUSH: u32 = 5;
-/// Blocks are ended that began this long ago: then no event is older than a second when it is written.
+/// Age at which a block is ended: no event is older than a second when it is written.
 const AGE: Duration = Duration::from_millis(500);
 
-/// Turns until CPUs are asked again of which one gave no answer.
+/// Number of turns without requests to the CPUs after one did not respond.
 const PAUSE: u32 = 20;
 
-/// Blocks in a section at most.
+/// Maximum number of blocks in a section.
 const BATCH: usize = 31;
-/// Addresses that samples of a file have, at most: of more, those that come late are not named.
+/// Maximum number of sampled addresses in a file: addresses beyond it are not named.
 const SAMPLED: usize = 1 << 20;
 
-/// A stream on its way.
+/// A stream that is being written.
 #[derive(Debug)]
 pub struct Stream<P> {
     pool: P,
     part: Part,
-    /// What the files are, if they are many.
+    /// The ring, if there is more than one file.
     ring: Option<Ring>,
-    /// The moment at which the next file begins, once it is known, and what the kernel had counted by then.
+    /// The moment at which the next file begins, once known, and the kernel's counts at that moment.
     cut: Option<(Moment, Vec<u8>)>,
     /// Blocks that were handed over and belong to the next file.
     aside: Vec<u32>,
     /// Blocks that CPUs keep.
     kept: Kept,
-    /// What programs record into memory of their own, and sections with it that the next file begins with, too.
+    /// Records of programs in their own memory, and the sections of these that also start the next file.
     areas: Areas,
     sections: Vec<u8>,
-    /// The last block of each CPU, and how much it had lost at its end.
+    /// Number of the last block of each CPU, and the CPU's losses at the end of that block.
     last: BTreeMap<u32, (u64, u64)>,
-    /// The end of the file before, which is being written: recording must not wait for the disk.
+    /// The end of the previous file, written in a thread: recording must not wait for the disk.
     ending: Option<JoinHandle<Result<()>>>,
-    /// Blocks written, to all files.
+    /// Number of blocks written to all files.
     blocks: u64,
     turn: u32,
-    /// Turns until the CPUs are asked for anything again.
+    /// Number of turns until the CPUs get the next request.
     pause: u32,
-    /// Up to when everything is written, in ns of the monotonic clock.
+    /// Time before which everything is written, in ns of the monotonic clock.
     written: u64,
 }
 
-/// A file on its way.
+/// A file that is being written.
 #[derive(Debug)]
 struct Part {
     header: Header,
     sink: Sink,
     output: Output,
-    /// The kernel's program counters so far.
+    /// Program counters in the kernel that were sampled so far.
     sampled: BTreeSet<u64>,
     blocks: u64,
-    /// From where each CPU counts.
+    /// Start values of each CPU's counts.
     bases: BTreeMap<u32, Base>,
-    /// What the kernel had counted at its start; of the first file the recorder has that.
+    /// The kernel's counts at the start of the file; empty for the first file, whose counts the recorder has.
     counted: Vec<u8>,
-    /// Bytes that had been left with the recorder by then, which are not for this file.
+    /// Number of bytes that were left with the recorder before this file, which are not part of it.
     left: usize,
 }
 
-/// What is known at the end.
+/// Result of a stream.
 #[derive(Debug)]
 pub struct Ended {
-    /// The state of the recorder.
+    /// Final state of the recorder.
     pub info: Info,
-    /// Blocks that were written.
+    /// Number of blocks written.
     pub blocks: u64,
-    /// What is not in the file.
+    /// Losses: what is not in the file.
     pub losses: Vec<String>,
 }
 
@@ -117,7 +121,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
     /// Begins to write a trace that has just been started.
     ///
     /// # Errors
-    /// As the recorder answers, or if it cannot be written; the same below.
+    /// The recorder's error, or a failure to write; the same for the functions below.
     pub fn begin<R: Recorder<Pool = P>>(
         recorder: &R,
         names: &Names,
@@ -147,19 +151,19 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         })
     }
 
-    /// Writes what is full by now. To be called once in a [`PERIOD`]. True if the next file is to begin: then again, after
-    /// [`Stream::next`].
+    /// Writes all blocks that are full. Must be called once in a [`PERIOD`]. Returns true if the next file is to begin:
+    /// call it again after [`Stream::next`].
     pub fn turn<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<bool> {
         self.turn += 1;
         self.pause = self.pause.saturating_sub(1);
         let flushes = self.turn.is_multiple_of(FLUSH);
-        // Whoever was recording then has written what it recorded by the time that the look returns.
+        // Threads that were recording at that time have written their events when the look returns.
         let before = sys::tsc() >> self.part.header.shift;
         let looked = flushes && self.pause == 0 && self.look(recorder)?;
         loop {
             let full = recorder.full()?;
             self.take(recorder, &full)?;
-            // Where the disk is slow this takes long, so a file is also cut on the way.
+            // A slow disk makes this take long, so the file may also be cut inside the loop.
             if self.is_long() && self.cut.is_none() && self.pause == 0 {
                 self.begin_cut(recorder)?;
             }
@@ -185,8 +189,8 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         Ok(false)
     }
 
-    /// Has the CPUs say how far their blocks are filled, and those that fill them slowly end them; whether all have. Where
-    /// one is stuck the others' blocks are written all the same, and its own once it is back.
+    /// Has each CPU report the fill level of its block, and ends the blocks that fill slowly. Returns true if all CPUs
+    /// responded. If one CPU is stuck, the blocks of the others are written anyway, and its own once it responds again.
     fn look<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<bool> {
         let age = AGE.as_nanos() * u128::from(self.part.header.tsc_hz) / 1_000_000_000;
         let old = || sys::tsc().saturating_sub(age as u64) >> self.part.header.shift;
@@ -197,24 +201,25 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         Ok(done)
     }
 
-    /// Asks the CPUs for nothing for a while, as one is stuck.
+    /// Stops requests to the CPUs for a while because one is stuck.
     fn put_off(&mut self) {
         say(format_args!("{}: a CPU lets nothing else run: what it records is written later", self.part.output));
         self.pause = PAUSE;
     }
 
-    /// A time in ns of the monotonic clock up to which all samples of the file are known, unless some are kept for the next.
+    /// Time before which all samples of the file are known, in ns of the monotonic clock; `None` while some are kept
+    /// for the next file.
     pub fn written(&self) -> Option<u64> {
-        // The clocks differ by a little.
+        // The two clocks differ slightly.
         self.cut.is_none().then(|| self.written.saturating_sub(AGE.as_nanos() as u64))
     }
 
-    /// What was sampled in the file so far.
+    /// Addresses sampled in the file so far.
     pub fn sampled(&self) -> &BTreeSet<u64> {
         &self.part.sampled
     }
 
-    /// Writes blocks that CPUs have ended and keep; to be called after a look.
+    /// Writes blocks that CPUs have ended and keep; must be called after a look.
     fn write_kept(&mut self) -> Result<()> {
         let found = kept::ended(&self.pool);
         let is_here = |at: usize| u32::try_from(at).is_ok_and(|at| self.aside.contains(&at));
@@ -226,7 +231,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         self.write(blocks)
     }
 
-    /// Writes what programs have recorded; while a file is being cut for the next one, too: either has a part of it.
+    /// Writes the new records of programs; during a cut also into the next file, since either file has a part of them.
     fn write_areas<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<()> {
         let fresh = self.areas.fresh(recorder)?;
         self.part.sink.put(&fresh.sections).with_context(|| self.part.output.to_string())?;
@@ -239,8 +244,8 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         Ok(())
     }
 
-    /// The counter before which everything is written, at most `before`: a block in the pool has what happened since it
-    /// began, or since it was seen to be empty.
+    /// The counter before which everything is written, at most `before`: a block in the pool holds events since it
+    /// began, or since it was seen empty.
     fn whole_before(&self, before: u64) -> u64 {
         let since = |block: &[AtomicU32]| {
             let id = pool::id(block).filter(|id| !self.kept.is_written(*id))?;
@@ -255,7 +260,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         self.ring.as_ref().is_some_and(|ring| self.part.sink.bytes() >= ring.size)
     }
 
-    /// Ends every CPU's block, if each finds another: what begins from now on is of the next file.
+    /// Ends the block of every CPU, if each finds a free one: blocks that begin from now on belong to the next file.
     fn begin_cut<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<()> {
         let (counted, moment) = (reading::now(), sys::moment());
         match recorder.end_blocks()? {
@@ -266,7 +271,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         Ok(())
     }
 
-    /// Writes these blocks and gives them back, but for those that belong to the next file.
+    /// Writes these blocks and gives them back, except those that belong to the next file.
     fn take<R: Recorder<Pool = P>>(&mut self, recorder: &R, full: &Blocks) -> Result<()> {
         let (mut now, mut blocks) = (Vec::new(), Blocks::default());
         for &index in full.index.iter().take(full.count as usize) {
@@ -286,18 +291,18 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         Ok(())
     }
 
-    /// Whether a block of this begin is of the next file.
+    /// True if a block with this start counter belongs to the next file.
     fn is_later(&self, begin: u64) -> bool {
         self.cut.as_ref().is_some_and(|(moment, _)| begin >= moment.tsc >> self.part.header.shift)
     }
 
-    /// Whether the file before the cut has all its blocks.
+    /// True if all blocks of the file before the cut were written.
     fn is_whole(&self) -> bool {
         let is_there = |id: pool::Id| self.is_later(id.begin) || self.kept.is_written(id);
         self.pool.chunks_exact(WORDS).filter_map(pool::id).all(is_there)
     }
 
-    /// Ends the file before the cut and begins the next, at the moment that is returned.
+    /// Ends the file before the cut and begins the next one. Returns the moment of the cut.
     pub fn next<R: Recorder<Pool = P>>(
         &mut self,
         recorder: &R,
@@ -339,11 +344,11 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         Ok(moment)
     }
 
-    /// Writes what is left in the recorder, which has stopped, and what is known now.
+    /// Writes the blocks left in the stopped recorder, and the final names and counts.
     pub fn finish<R: Recorder<Pool = P>>(mut self, recorder: &R, names: Names, no_symbols: bool) -> Result<Ended> {
         let info = recorder.info()?;
         self.pool = recorder.pool(info.blocks)?;
-        // Where it stops in the midst of a cut there is none.
+        // A stop during a cut cancels the cut.
         self.cut = None;
         let selection = Selection::of(&self.pool, Recycling::Read, u64::MAX);
         let left: Vec<_> = selection.blocks.iter().filter(|block| !self.kept.is_written(block.id)).copied().collect();
@@ -416,7 +421,7 @@ impl Part {
         Ok(())
     }
 
-    /// Writes what stands at the end.
+    /// Writes the sections at the end of a file.
     fn finish(
         mut self,
         stop: Header,
@@ -437,7 +442,7 @@ impl Part {
     }
 }
 
-/// When a TSC was in ns of the monotonic clock, not long before a moment.
+/// Converts a TSC shortly before `moment` to ns of the monotonic clock.
 pub(crate) fn ns_of(tsc: u64, moment: &Moment, tsc_hz: u64) -> u64 {
     let ago = u128::from(moment.tsc.saturating_sub(tsc)) * 1_000_000_000 / u128::from(tsc_hz.max(1));
     moment.monotonic_ns.saturating_sub(ago as u64)

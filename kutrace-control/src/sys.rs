@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The ioctls of the device, the mapping of its block pool, the counter, the system calls of marks and of perf: all the
-//! unsafe code of this crate.
+//! All unsafe code of this crate: the ioctls of the device, the mapping of its block pool, the counter, the system
+//! calls of marks and of perf.
 
 #![allow(unsafe_code)]
 
@@ -29,39 +29,39 @@ use rustix::time::{clock_gettime, ClockId};
 
 /// Reads the state of the recorder.
 pub fn info(device: BorrowedFd<'_>) -> Result<Info> {
-    // SAFETY: the number says that the kernel writes an `Info`, for which every bit pattern is valid.
+    // SAFETY: the request number means that the kernel writes an `Info`, for which every bit pattern is valid.
     let command = unsafe { Getter::<{ IOCTL_INFO }, Info>::new() };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
 /// Empties the pool and sets the mode.
 pub fn reset(device: BorrowedFd<'_>, setup: Setup) -> Result<()> {
-    // SAFETY: the number says that the kernel reads a `Setup`, which has no padding.
+    // SAFETY: the request number means that the kernel reads a `Setup`, which has no padding.
     let command = unsafe { Setter::<{ IOCTL_RESET }, Setup>::new(setup) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
 /// Chooses whose packets are recorded.
 pub fn choose(device: BorrowedFd<'_>, ports: Ports) -> Result<()> {
-    // SAFETY: the number says that the kernel reads `Ports`, which have no padding.
+    // SAFETY: the request number means that the kernel reads `Ports`, which have no padding.
     let command = unsafe { Setter::<{ IOCTL_PORTS }, Ports>::new(ports) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
 /// Chooses which tracepoints are recorded.
 pub fn choose_tracepoints(device: BorrowedFd<'_>, tracepoints: Tracepoints) -> Result<()> {
-    // SAFETY: the number says that the kernel reads `Tracepoints`, which have no padding.
+    // SAFETY: the request number means that the kernel reads `Tracepoints`, which have no padding.
     let command = unsafe { Setter::<{ IOCTL_TRACEPOINTS }, Tracepoints>::new(tracepoints) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
 /// Starts tracing.
 pub fn start(device: BorrowedFd<'_>) -> Result<()> {
-    // SAFETY: the number says that no argument is read or written.
+    // SAFETY: the request number means that no argument is read or written.
     let command = unsafe { NoArg::<{ IOCTL_START }>::new() };
     // SAFETY: the command points to no memory.
     unsafe { ioctl(device, command) }
@@ -69,7 +69,7 @@ pub fn start(device: BorrowedFd<'_>) -> Result<()> {
 
 /// Stops tracing.
 pub fn stop(device: BorrowedFd<'_>) -> Result<()> {
-    // SAFETY: the number says that no argument is read or written.
+    // SAFETY: the request number means that no argument is read or written.
     let command = unsafe { NoArg::<{ IOCTL_STOP }>::new() };
     // SAFETY: the command points to no memory.
     unsafe { ioctl(device, command) }
@@ -77,51 +77,52 @@ pub fn stop(device: BorrowedFd<'_>) -> Result<()> {
 
 /// Ends every block that is being filled, and continues in others.
 pub fn snapshot(device: BorrowedFd<'_>) -> Result<Moment> {
-    // SAFETY: the number says that the kernel writes a `Moment`, for which every bit pattern is valid.
+    // SAFETY: the request number means that the kernel writes a `Moment`, for which every bit pattern is valid.
     let command = unsafe { Getter::<{ IOCTL_SNAPSHOT }, Moment>::new() };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// Keeps the recorder for `device` until that is closed.
+/// Reserves the recorder for `device` until that is closed.
 pub fn acquire(device: BorrowedFd<'_>) -> Result<()> {
-    // SAFETY: the number says that no argument is read or written.
+    // SAFETY: the request number means that no argument is read or written.
     let command = unsafe { NoArg::<{ IOCTL_ACQUIRE }>::new() };
     // SAFETY: the command points to no memory.
     unsafe { ioctl(device, command) }
 }
 
-/// Ends [`hold`].
+/// Ends [`acquire`].
 pub fn release(device: BorrowedFd<'_>) -> Result<()> {
-    // SAFETY: the number says that no argument is read or written.
+    // SAFETY: the request number means that no argument is read or written.
     let command = unsafe { NoArg::<{ IOCTL_RELEASE }>::new() };
     // SAFETY: the command points to no memory.
     unsafe { ioctl(device, command) }
 }
 
-/// Fills in what is known of the CPU whose number is in `cpu`.
+/// Fills in the state of the CPU whose number is in `cpu`.
 pub fn cpu(device: BorrowedFd<'_>, cpu: &mut Cpu) -> Result<()> {
-    // SAFETY: the number says that the kernel reads and writes a `Cpu`, for which every bit pattern is valid.
+    // SAFETY: the request number means that the kernel reads and writes a `Cpu`, for which every bit pattern is valid.
     let command = unsafe { Updater::<{ IOCTL_CPU }, Cpu>::new(cpu) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// Puts the vector for a device that comes after `vector` into its place.
+/// Replaces `vector` by the next vector that belongs to a device.
 pub fn next_vector(device: BorrowedFd<'_>, vector: &mut Vector) -> Result<()> {
-    // SAFETY: the number says that the kernel reads and writes a `Vector`, for which every bit pattern is valid.
+    // SAFETY: the request number means that the kernel reads and writes a `Vector`, for which every bit pattern is
+    // valid.
     let command = unsafe { Updater::<{ IOCTL_VECTOR }, Vector>::new(vector) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// The counter that the recorder takes its times from.
+/// The counter that the recorder uses for its times.
 pub fn tsc() -> u64 {
     // SAFETY: every processor that can run this has the instruction.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Now, on the three clocks of a trace.
+/// The current time on the three clocks of a trace.
 pub fn moment() -> Moment {
     let ns = |id| {
         let now = clock_gettime(id);
@@ -130,49 +131,49 @@ pub fn moment() -> Moment {
     Moment { tsc: tsc(), monotonic_ns: ns(ClockId::Monotonic), realtime_ns: ns(ClockId::Realtime) }
 }
 
-/// Takes blocks of a stream that are full.
+/// Takes full blocks of a stream.
 pub fn full(device: BorrowedFd<'_>) -> Result<Blocks> {
-    // SAFETY: the number says that the kernel writes `Blocks`, for which every bit pattern is valid.
+    // SAFETY: the request number means that the kernel writes `Blocks`, for which every bit pattern is valid.
     let command = unsafe { Getter::<{ IOCTL_FULL }, Blocks>::new() };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// Gives back what [`full`] took.
+/// Gives back the blocks that [`full`] took.
 pub fn free(device: BorrowedFd<'_>, blocks: &Blocks) -> Result<()> {
-    // SAFETY: the number says that the kernel reads `Blocks`, which has no padding.
+    // SAFETY: the request number means that the kernel reads `Blocks`, which has no padding.
     let command = unsafe { Setter::<{ IOCTL_FREE }, Blocks>::new(*blocks) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
 /// Ends the blocks of a stream that began before the counter `before`.
 pub fn flush(device: BorrowedFd<'_>, before: u64) -> Result<()> {
-    // SAFETY: the number says that the kernel reads a `u64`.
+    // SAFETY: the request number means that the kernel reads a `u64`.
     let command = unsafe { Setter::<{ IOCTL_FLUSH }, u64>::new(before) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// Has every block that is being filled say how far it is filled; the counter up to which that is all.
+/// Has every CPU report how far its block is filled. Returns the counter before which all events are reported.
 pub fn look(device: BorrowedFd<'_>) -> Result<u64> {
-    // SAFETY: the number says that the kernel writes a `u64`.
+    // SAFETY: the request number means that the kernel writes a `u64`.
     let command = unsafe { Getter::<{ IOCTL_LOOK }, u64>::new() };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// Bytes that are kept of what an earlier kernel left.
+/// Number of preserved bytes that an earlier kernel left.
 pub fn kept(device: BorrowedFd<'_>) -> Result<u64> {
-    // SAFETY: the number says that the kernel writes a `u64`.
+    // SAFETY: the request number means that the kernel writes a `u64`.
     let command = unsafe { Getter::<{ IOCTL_KEPT }, u64>::new() };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// Takes away what is kept.
+/// Discards the preserved bytes.
 pub fn forget(device: BorrowedFd<'_>) -> Result<()> {
-    // SAFETY: the number says that no argument is read or written.
+    // SAFETY: the request number means that no argument is read or written.
     let command = unsafe { NoArg::<{ IOCTL_FORGET }>::new() };
     // SAFETY: the command points to no memory.
     unsafe { ioctl(device, command) }
@@ -180,52 +181,55 @@ pub fn forget(device: BorrowedFd<'_>) -> Result<()> {
 
 /// Sets how much memory programs may have in the trace that the next reset begins.
 pub fn allow(device: BorrowedFd<'_>, quota: Quota) -> Result<()> {
-    // SAFETY: the number says that the kernel reads a `Quota`, which has no padding.
+    // SAFETY: the request number means that the kernel reads a `Quota`, which has no padding.
     let command = unsafe { Setter::<{ IOCTL_QUOTA }, Quota>::new(quota) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// What is known of the program that attached next after `program`, with serial 0 for none. Of its grants as many are
-/// filled in as there is room for in `grants`.
+/// State of the program that attached next after `program`, with serial 0 for none. Fills in at most `grants.len()` of
+/// its grants.
 pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut [Granted]) -> Result<()> {
     (program.address, program.grants) = (grants.as_mut_ptr() as u64, grants.len() as u32);
-    // SAFETY: the number says that the kernel reads and writes a `Program`, for which every bit pattern is valid.
+    // SAFETY: the request number means that the kernel reads and writes a `Program`, for which every bit pattern is
+    // valid.
     let command = unsafe { Updater::<{ IOCTL_PROGRAM }, Program>::new(program) };
-    // SAFETY: beside its own memory the command writes no more grants than there is room for, which is borrowed.
+    // SAFETY: apart from its own memory the command writes at most as many grants as fit into `grants`, which is
+    // borrowed.
     unsafe { ioctl(device, command) }
 }
 
-/// Copies what the grant of this number of a program has from its offset on.
+/// Copies this grant of a program from the grant's offset on.
 pub fn copy_grant(device: BorrowedFd<'_>, serial: u32, grant: &Granted, to: &mut [u8]) -> Result<()> {
     let (address, bytes) = (to.as_mut_ptr() as u64, to.len() as u64);
     let copy = Copy { serial, offset: grant.offset, sequence: grant.sequence, address, bytes };
-    // SAFETY: the number says that the kernel reads a `Copy`, which has no padding.
+    // SAFETY: the request number means that the kernel reads a `Copy`, which has no padding.
     let command = unsafe { Setter::<{ IOCTL_COPY }, Copy>::new(copy) };
-    // SAFETY: the command writes no more bytes than there is room for, which is borrowed.
+    // SAFETY: the command writes no more bytes than fit into `to`, which is borrowed.
     unsafe { ioctl(device, command) }
 }
 
-/// What was read of a program is in the file.
+/// Gives back memory of a program whose content is in the file.
 pub fn taken(device: BorrowedFd<'_>, taken: Taken) -> Result<()> {
-    // SAFETY: the number says that the kernel reads a `Taken`, which has no padding.
+    // SAFETY: the request number means that the kernel reads a `Taken`, which has no padding.
     let command = unsafe { Setter::<{ IOCTL_TAKEN }, Taken>::new(taken) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }
 }
 
-/// The program that was refused something and is noted after `place`.
+/// The next program after `place` in the list of those that were refused something.
 pub fn next_refused(device: BorrowedFd<'_>, place: u32) -> Result<Refused> {
     let mut refused = Refused { place, ..Refused::default() };
-    // SAFETY: the number says that the kernel reads and writes a `Refused`, for which every bit pattern is valid.
+    // SAFETY: the request number means that the kernel reads and writes a `Refused`, for which every bit pattern is
+    // valid.
     let command = unsafe { Updater::<{ IOCTL_REFUSED }, Refused>::new(&mut refused) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }?;
     Ok(refused)
 }
 
-/// Inserts an event into the trace as programs do, by their device or their system call; how many words were taken, 0 while
-/// nothing traces.
+/// Inserts an event into the trace as programs do, by their device or their system call. Returns the number of words
+/// taken, 0 while nothing traces.
 pub fn insert(word: u64) -> Result<u64> {
     match insert_by_device(word) {
         Ok(answer) => u64::try_from(answer).map_err(|_| Errno::from_raw_os_error(-answer as i32)),
@@ -242,14 +246,14 @@ fn insert_by_device(word: u64) -> Result<i64> {
     let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let mut call = Call { command: user::INSERT, ..Call::default() };
     call.words[0] = word;
-    // SAFETY: the number says that the kernel reads and writes a `Call`, for which every bit pattern is valid.
+    // SAFETY: the request number means that the kernel reads and writes a `Call`, for which every bit pattern is valid.
     let command = unsafe { Updater::<{ IOCTL_CALL }, Call>::new(&mut call) };
-    // SAFETY: the command points to no memory but its own.
+    // SAFETY: the command points only to its own memory.
     unsafe { ioctl(device, command) }?;
     Ok(call.answer)
 }
 
-/// What perf is asked for: `struct perf_event_attr` of the kernel's include/uapi/linux/perf_event.h, its first 112 bytes.
+/// Request to perf: the first 112 bytes of `struct perf_event_attr` in the kernel's include/uapi/linux/perf_event.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Attributes {
@@ -273,8 +277,8 @@ struct Attributes {
     reserved: u16,
 }
 
-/// Opens an event of perf that counts nothing, and has the kernel tell of the programs that are loaded on a CPU and of the
-/// files that are mapped there to be run; it can be read once there are `watermark` bytes.
+/// Opens a perf event that counts nothing and reports programs that are loaded on a CPU and files that are mapped there
+/// for execution; it becomes readable once `watermark` bytes are available.
 pub fn tell_of_programs(cpu: u32, watermark: u32) -> Result<OwnedFd> {
     /// PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.
     const NOTHING: (u32, u64) = (1, 9);
@@ -297,7 +301,7 @@ pub fn tell_of_programs(cpu: u32, watermark: u32) -> Result<OwnedFd> {
     };
     let (all, none) = (-1, -1);
     let address = &raw const attributes;
-    // SAFETY: the kernel reads as many bytes at this address as the attributes say they have.
+    // SAFETY: the kernel reads as many bytes at this address as the attributes state.
     let opened = unsafe { libc::syscall(libc::SYS_perf_event_open, address, all, cpu, none, CLOSE_ON_EXEC) };
     match i32::try_from(opened) {
         // SAFETY: the kernel has opened this descriptor for us.
@@ -312,7 +316,7 @@ pub fn landmark(page: &[u8; PAGE]) -> Landmark {
     unsafe { page.as_ptr().cast::<Landmark>().read_unaligned() }
 }
 
-/// The block pool, mapped read-only, or what perf writes to, as words that the kernel may change at any time.
+/// The block pool, mapped read-only, or a buffer of perf, as words that the kernel may change at any time.
 ///
 /// Invariant: `at` is the start of a mapping of `bytes` bytes that lives as long as this.
 #[derive(Debug)]
@@ -330,7 +334,7 @@ impl Mapping {
         Mapping::with(device, bytes, ProtFlags::READ)
     }
 
-    /// Maps the first `bytes` of what may be written to, too.
+    /// Maps the first `bytes` of a device that may be written too.
     pub fn writable(device: BorrowedFd<'_>, bytes: usize) -> Result<Mapping> {
         Mapping::with(device, bytes, ProtFlags::READ | ProtFlags::WRITE)
     }
@@ -347,8 +351,9 @@ impl Deref for Mapping {
     type Target = [AtomicU32];
 
     fn deref(&self) -> &[AtomicU32] {
-        // SAFETY: by the invariant `bytes` bytes at `at` are mapped, readable and borrowed no longer than
-        // `self`; a mapping begins at a page, so its words are aligned; whoever writes them, they are atomic here.
+        // SAFETY: by the invariant `bytes` bytes at `at` are mapped, readable and borrowed no longer than `self`; a
+        // mapping begins at a page, so its words are aligned; other writers do not matter, since the words are atomic
+        // here.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.bytes / 4) }
     }
 }

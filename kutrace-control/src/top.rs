@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `top`: what a running recorder has seen in the last second and in the last minute, once a second.
+//! `top`: the last second and the last minute of a running recorder, updated once a second.
 //!
-//! [`crate::follow`] gives the words that are new, [`crate::skim`] makes points of them, the [`ledger`] adds them up,
-//! with what threads wait for ([`sleep`]), to [`window`]s, of which text, JSON or the [`screen`] are made; what programs
-//! record into memory of their own comes by [`crate::spans`]; [`replay`] does the same with a recorded trace.
+//! [`crate::follow`] delivers the new words, [`crate::skim`] turns them into points, the [`ledger`] adds them up, with
+//! the waits of threads ([`sleep`]), to [`window`]s, which are shown as text, as JSON or on the [`screen`]; records in
+//! programs' own memory come from [`crate::spans`]; [`replay`] does the same with a recorded trace.
 //!
-//! Invariants: the recorder is not disturbed; memory is bounded; what was not read in time is counted and told.
+//! Invariants: the recorder is not disturbed; memory is bounded; events that were not read in time are counted and
+//! reported.
 
 pub mod ledger;
 pub mod options;
@@ -45,43 +46,43 @@ use ledger::Ledger;
 use screen::Screen;
 use window::{about, Known, Waited, Window};
 
-/// How often what is new is read.
+/// Interval between reads of new events.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Readings of the clocks of which the best is taken: others may have been interrupted.
+/// Number of readings of the clocks, the best of which is taken: others may have been interrupted.
 const READINGS: usize = 8;
-/// The seconds of a minute.
+/// Number of seconds in a minute.
 const MINUTE: usize = 60;
 
-/// How it is shown.
+/// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// How often.
+    /// Number of pictures.
     pub count: u64,
-    /// As JSON.
+    /// True for JSON.
     pub json: bool,
-    /// Lines of each list at most, of text and JSON.
+    /// Maximum number of lines in each list of text and JSON.
     pub lines: usize,
-    /// On a screen, with keys.
+    /// True for a screen with keys.
     pub screen: bool,
 }
 
-/// What is shown.
+/// One update of the output.
 #[derive(Debug)]
 pub struct Picture {
     /// The last second.
     pub second: Summary,
     /// The last minute.
     pub minute: Summary,
-    /// Of the kernel's time of all CPUs, and of each CPU, the part of interrupts: in the second, in the minute.
+    /// Share of interrupts in the kernel's time, of all CPUs and of each CPU: in the second, in the minute.
     pub interrupts: [Vec<f64>; 2],
-    /// Blocks that were overwritten before they were read, since the beginning.
+    /// Number of blocks that were overwritten before they were read, since the beginning.
     pub missed: u64,
 }
 
-/// Carries out a plan.
+/// Executes a plan.
 ///
 /// # Errors
-/// If nothing is recorded, or that ends; or standard output cannot be written.
+/// If nothing is recorded, or the recording ends; or standard output cannot be written.
 pub fn top<R: Recorder>(session: &mut Session<R>, plan: Plan) -> Result<Exit> {
     let guard = SignalGuard::new()?;
     let mut live = Live::new(session)?;
@@ -120,7 +121,7 @@ fn sleep(guard: &SignalGuard) -> Result<bool> {
     }
 }
 
-/// Now, on clocks that were read at once.
+/// The current time, from clocks that were read together.
 fn now() -> Moment {
     let reading = || {
         let moment = sys::moment();
@@ -129,7 +130,7 @@ fn now() -> Moment {
     (0..READINGS).map(|_| reading()).min_by_key(|(took, _)| *took).map_or_else(sys::moment, |(_, moment)| moment)
 }
 
-/// Whoever reads it may go away, and is told nothing.
+/// Prints a picture. A reader that closes the pipe is not an error.
 fn print(picture: &Picture, plan: Plan) -> io::Result<()> {
     let text = match plan.json {
         false => picture.second.text(plan.lines, By::Program) + "\n",
@@ -150,21 +151,22 @@ struct Live<R: Recorder> {
     follow: Follow,
     skim: Skim,
     ledger: Ledger,
-    /// What programs record into memory of their own, and what of it is not in a second yet.
+    /// Records in programs' own memory, and their part that no second has yet.
     spans: Spans,
     ended: Window,
-    /// Those of the last two looks, the newer ones first: two looks later all events of then are read, and with them what
-    /// their threads are called.
+    /// Windows of the last two looks, newer first: two looks later all their events are read, and so are the names of
+    /// their threads.
     early: [Window; 2],
     meta: Meta,
-    /// The counter up to which all was read at the last look. What is told goes up to the one before: of a call that
-    /// was the last of its CPU it may not have been known yet whether it returns.
+    /// `read`: the counter up to which all was read at the last look. `settled`: the counter of the look before it,
+    /// which is the end of the reported time: a call that was the last event of its CPU at `read` may have returned
+    /// already.
     read: u64,
     settled: u64,
-    /// The counter from which on it is to be shown again.
+    /// The counter from which on the next picture is due.
     due: u64,
     minute: VecDeque<Window>,
-    /// Blocks overwritten before they were read since it was begun, and at the last picture.
+    /// Number of blocks overwritten before they were read, since the start; and at the last picture.
     missed: u64,
     told_missed: u64,
     told_lost: u64,
@@ -196,7 +198,7 @@ impl<R: Recorder> Live<R> {
             told_missed: 0,
             told_lost: info.lost,
         };
-        // What was recorded before tells what threads are at; it does not count.
+        // Earlier events set the current state of threads; they are not counted.
         live.turn(session)?;
         live.turn(session)?;
         ensure!(live.settled > 0, "a CPU takes no interrupts: it is stuck");
@@ -207,7 +209,7 @@ impl<R: Recorder> Live<R> {
         Ok(live)
     }
 
-    /// Reads what is new.
+    /// Reads new events.
     fn turn(&mut self, session: &mut Session<R>) -> Result<()> {
         let recorder = session.recorder()?;
         let info = recorder.info()?;
@@ -239,7 +241,7 @@ impl<R: Recorder> Live<R> {
         (u64::from(self.info.tsc_khz) * 1000) >> self.info.shift
     }
 
-    /// Whether another second has passed, and all of it was read.
+    /// Returns whether another second has passed, and all of it was read.
     fn is_due(&mut self) -> bool {
         let is_due = self.settled >= self.due;
         while self.due <= self.settled {
@@ -254,7 +256,7 @@ impl<R: Recorder> Live<R> {
         self.ledger.take(&points, &self.skim);
     }
 
-    /// What is shown now.
+    /// The current picture.
     fn picture(&mut self, session: &mut Session<R>) -> Result<Picture> {
         let mut second = self.ledger.cut(self.settled);
         let mut ended = mem::take(&mut self.ended);

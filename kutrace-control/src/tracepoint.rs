@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Tracepoints by name, as `--tracepoint` and `--usdt` choose them: their numbers for the recorder, and their
-//! descriptions for whoever reads the trace, who needs no tracefs then.
+//! Tracepoints by name, as selected by `--tracepoint` and `--usdt`: their numbers for the recorder, and their
+//! descriptions for readers of the trace, which then need no tracefs.
 //!
-//! What is described is left with the trace, since another process may write it, and becomes names of the file.
+//! Descriptions are left with the trace, since another process may write it, and become names of the file.
 
 pub mod format;
 
@@ -21,7 +21,7 @@ use crate::device::Recorder;
 use crate::names::Names;
 use crate::usdt::{self, Program};
 
-/// Where tracefs is mounted.
+/// Mount points of tracefs.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// A tracepoint: `sched:sched_wakeup`.
@@ -29,11 +29,11 @@ const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 pub struct Event {
     /// Its subsystem.
     pub system: String,
-    /// Its name there.
+    /// Its name in the subsystem.
     pub name: String,
 }
 
-/// A list of them, as people write it.
+/// Parses a tracepoint `SUBSYS:NAME`.
 ///
 /// # Errors
 /// A sentence.
@@ -57,14 +57,14 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The arguments that say the same to another `kutrace_control`.
+    /// Arguments that select the same events in another `kutrace_control`.
     pub fn arguments(&self) -> Vec<OsString> {
         let events = self.events.iter().map(|event| format!("--tracepoint={}", shown(event)));
         events.chain(self.programs.iter().map(|program| format!("--usdt={program}"))).map(OsString::from).collect()
     }
 }
 
-/// What was chosen: what it is called in the trace, its number, the fields of its record.
+/// A selected event: its name in the trace, its number, the fields of its record.
 #[derive(Clone, Debug)]
 struct Chosen {
     id: u32,
@@ -72,10 +72,10 @@ struct Chosen {
 }
 
 impl Wanted {
-    /// Looks at what there is, while nothing is changed.
+    /// Looks up the selected events, without changing anything.
     ///
     /// # Errors
-    /// What does not exist, or cannot be recorded.
+    /// If an event does not exist, or cannot be recorded.
     pub fn find(&self) -> Result<Found> {
         if self.events.is_empty() && self.programs.is_empty() {
             return Ok(Found::default());
@@ -97,7 +97,7 @@ impl Wanted {
     }
 }
 
-/// What exists of what is wanted.
+/// The selected events that were found.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     tracefs: PathBuf,
@@ -106,7 +106,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Has an empty recorder record it.
+    /// Makes an empty recorder record the events.
     ///
     /// # Errors
     /// If the kernel or the recorder refuses.
@@ -133,9 +133,9 @@ impl Found {
     }
 }
 
-/// Takes away the probes of programs that were placed for a trace which has ended.
+/// Removes probes of programs that were created for an ended trace.
 pub fn clear() {
-    // Without tracefs there are none.
+    // Without tracefs there are no probes.
     if let Ok(tracefs) = tracefs() {
         usdt::clear(&tracefs);
     }
@@ -168,7 +168,7 @@ fn chosen(tracefs: &Path, event: &Event, shown: &str) -> Result<Chosen> {
     Ok(Chosen { id, description: [shown, "\n", &fields].concat() })
 }
 
-/// Where tracefs is.
+/// Path of tracefs.
 fn tracefs() -> Result<PathBuf> {
     let found = MOUNTS.iter().map(Path::new).find(|mount| mount.join("events").is_dir());
     let hint = "as root: mount -t tracefs tracefs /sys/kernel/tracing";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Probes that programs and libraries have compiled in (USDT, of sys/sdt.h), as `--usdt` chooses them: each becomes a
-//! uprobe event of the kernel, which is then recorded like any tracepoint.
+//! Probes compiled into programs and libraries (USDT, from sys/sdt.h), as selected by `--usdt`: each becomes a uprobe
+//! event of the kernel, which is then recorded like any tracepoint.
 //!
-//! The kernel puts a breakpoint in place of the probe's NOP, in whatever process runs that file, now or later, and counts
-//! the probe's semaphore up, where it has one. While nothing is traced the file is as it was.
+//! The kernel replaces the probe's NOP by a breakpoint in every process that runs the file, now or later, and
+//! increments the probe's semaphore, if it has one. While nothing is traced the file is unchanged.
 
 mod argument;
 mod elf;
@@ -24,18 +24,18 @@ use argument::Argument;
 /// The subsystem of the uprobe events.
 pub const GROUP: &str = "kutrace";
 
-/// What is wanted of a program: `postgres`, `postgres:postgresql:transaction__start`, or with types of its arguments,
-/// `python3.11:python:function__entry(string,string)`.
+/// The selected probes of a program: `postgres`, `postgres:postgresql:transaction__start`, or with types of its
+/// arguments, `python3.11:python:function__entry(string,string)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     path: PathBuf,
-    /// Provider and name; all where none is said.
+    /// Provider and name; `None` for all probes.
     which: Option<(String, String)>,
-    /// Whether the arguments, in their order, are addresses of texts that are to be recorded.
+    /// For each argument in order: true if it is the address of a text to record.
     texts: Vec<bool>,
 }
 
-/// Reads one of these.
+/// Parses a selection of probes.
 ///
 /// # Errors
 /// A sentence.
@@ -83,14 +83,14 @@ impl fmt::Display for Program {
     }
 }
 
-/// A probe of a program, at all the places where that has it.
+/// A probe of a program, with all its places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     path: PathBuf,
     provider: String,
     name: String,
     places: Vec<elf::Place>,
-    /// Its arguments at each place, those that can be recorded at all of them.
+    /// Its arguments at each place, limited to those that can be recorded at all places.
     arguments: Vec<Vec<Argument>>,
 }
 
@@ -100,10 +100,10 @@ pub fn list(probes: &[Probe]) -> String {
 }
 
 impl Program {
-    /// The probes that the file has, of those wanted.
+    /// The selected probes of the file.
     ///
     /// # Errors
-    /// If there is none, or the file cannot be read.
+    /// If there are none, or the file cannot be read.
     pub fn find(&self) -> Result<Vec<Probe>> {
         let path = self.path.components().nth(1).map_or_else(|| on_path(&self.path), |_| self.path.clone());
         let path = place::resolve(&path).with_context(|| path.display().to_string())?;
@@ -158,18 +158,18 @@ impl Program {
 }
 
 impl Probe {
-    /// What it is called in a trace.
+    /// Name of the probe in a trace.
     pub fn shown(&self) -> String {
         format!("{}:{}", self.provider, self.name)
     }
 
-    /// Has the kernel make an event of it, and says what that is called in [`GROUP`].
+    /// Makes the kernel create an event for the probe. Returns the event's name in [`GROUP`].
     ///
     /// # Errors
-    /// If it refuses.
+    /// If the kernel refuses.
     pub fn place(&self, tracefs: &Path) -> Result<String> {
         let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-        // Of two files that have a probe of that name, each has its own.
+        // Two files with probes of the same name get separate events.
         let file = crc32fast::hash(self.path.as_os_str().as_encoded_bytes());
         let head = format!("{}__{}", plain(&self.provider), plain(&self.name));
         let name = format!("{}__{file:08x}", &head[..head.len().min(48)]);
@@ -185,7 +185,7 @@ impl Probe {
         Ok(name)
     }
 
-    /// What the kernel is asked, a line for each place: `p:kutrace/NAME PATH:OFFSET(SEMAPHORE) arg1=%di:s32`.
+    /// The kernel's input, a line for each place: `p:kutrace/NAME PATH:OFFSET(SEMAPHORE) arg1=%di:s32`.
     fn lines(&self, name: &str) -> Vec<String> {
         let one = |(place, arguments): (&elf::Place, &Vec<Argument>)| {
             let semaphore = place.semaphore.map(|at| format!("(0x{at:x})")).unwrap_or_default();
@@ -198,14 +198,14 @@ impl Probe {
     }
 }
 
-/// Takes all of our events away; those that somebody uses stay.
+/// Removes all of our events; those in use stay.
 pub fn clear(tracefs: &Path) {
     let Ok(placed) = fs::read_dir(tracefs.join("events").join(GROUP)) else { return };
     let names = placed.flatten().filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name());
     for name in names {
         let line = format!("-:{GROUP}/{}\n", name.to_string_lossy());
         let events = OpenOptions::new().append(true).open(tracefs.join("uprobe_events"));
-        // One that stays is said by the kernel when it is to be placed anew.
+        // If an event stays, the kernel reports it when the event is created again.
         let _ = events.and_then(|mut file| file.write_all(line.as_bytes()));
     }
 }

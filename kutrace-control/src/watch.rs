@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `watch`: beside a flight recorder, keeps the moments at which something took too long, each as a recording with its
-//! page and its explanation.
+//! `watch`: runs next to a flight recorder and keeps the moments at which something took too long, each as a recording
+//! with its page and its explanation.
 //!
-//! [`condition`] is what is watched for, [`crate::follow`] gives the words that are new, of which [`crate::skim`] takes
-//! what conditions are about, [`crate::spans`] what programs record into memory of their own, [`judge`] says which hold, and
-//! [`kept`] is the folder of the worst.
+//! [`condition`] has the conditions, [`crate::follow`] delivers new words, from which [`crate::skim`] extracts the
+//! points that conditions need, [`crate::spans`] reads what programs record into their own memory, [`judge`] decides
+//! which conditions hold, and [`kept`] is the folder of the worst moments.
 //!
-//! Invariants: the recorder is not disturbed; what is watched costs no more memory the longer it is watched; a moment's
-//! recording reaches from as long before it as the recorder's memory to [`AFTER`] after it; no disk holds up the watching.
+//! Invariants: the recorder is not disturbed; memory does not grow with the duration of the watch; a moment's recording
+//! reaches from as long before it as the recorder's memory to [`AFTER`] after it; watching does not wait for a disk.
 
 pub mod condition;
 pub mod judge;
@@ -50,38 +50,38 @@ use pressure::Pressure;
 use readings::Readings;
 use writer::Writer;
 
-/// How often what is new is looked at.
+/// Interval between looks at new events.
 const PERIOD: Duration = Duration::from_millis(100);
-/// A recording goes on this long after what is to be in it.
+/// Duration of a recording after the moment that triggered it.
 const AFTER: Duration = Duration::from_millis(100);
-/// Moments that wait for a recording at most; of more it is told that they are not kept.
+/// Maximum number of moments that wait for a recording; moments beyond it are reported as not kept.
 const WAITING: usize = 1000;
-/// A moment's files take no more than this many times its recording, if it has a page.
+/// Maximum size of a moment's files relative to its recording, if it has a page.
 const WITH_PAGE: u64 = 3;
-/// And what is told of it no more than this.
+/// Maximum size of a moment's report, in bytes.
 const TOLD: u64 = 4096;
 
-/// What to watch for, and what to keep.
+/// Conditions to watch for, and limits of what is kept.
 #[derive(Debug)]
 pub struct Plan {
-    /// Any of these.
+    /// The conditions; any of them triggers.
     pub conditions: Vec<Condition>,
-    /// Moments at most.
+    /// Maximum number of moments.
     pub keep: usize,
-    /// Bytes at most.
+    /// Maximum number of bytes.
     pub budget: u64,
-    /// Where.
+    /// Folder of the recordings.
     pub folder: PathBuf,
-    /// At most this long; without it, until a signal comes.
+    /// Maximum duration; if `None`, until a signal.
     pub duration: Option<Duration>,
-    /// Whether to make pages and explanations.
+    /// True to make pages and explanations.
     pub explain: bool,
 }
 
-/// Carries out a plan.
+/// Executes a plan.
 ///
 /// # Errors
-/// If nothing is recorded in wrap mode, or that ends; or the folder cannot be written.
+/// If nothing is recorded in wrap mode, or the recording ends; or the folder cannot be written.
 pub fn watch<R: Recorder + 'static>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
     let guard = SignalGuard::new()?;
     let asked = signal::user()?;
@@ -117,17 +117,17 @@ pub fn watch<R: Recorder + 'static>(session: &mut Session<R>, plan: &Plan) -> Re
     }
 }
 
-/// Waits for a period; whether a signal asks for the end.
+/// Waits for a period. Returns true if a signal requests the end.
 fn is_signalled(guard: &SignalGuard) -> Result<bool> {
     let period = Timespec::try_from(PERIOD)?;
     match poll(&mut [PollFd::new(guard, PollFlags::IN)], Some(&period)) {
-        // A signal that ended the writing of a recording has been taken there.
+        // A signal that ended the writing of a recording was taken there.
         Ok(_) | Err(Errno::INTR) => Ok(guard.take() || guard.is_requested()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The state of a recorder that can be watched.
+/// State of a recorder that can be watched.
 fn ready<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Info> {
     let info = session.recorder()?.info()?;
     if info.state != STATE_TRACING || info.flags & WRAP == 0 {
@@ -146,14 +146,14 @@ fn ready<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Info> {
     Ok(info)
 }
 
-/// Bytes that a moment's files usually take at most.
+/// Usual maximum size of a moment's files, in bytes.
 fn bytes_at_most(info: &Info, plan: &Plan) -> u64 {
-    // The names of threads and functions, and what programs recorded, beside the blocks.
+    // In addition to the blocks: names of threads and functions, and records of programs.
     let recording = u64::from(info.blocks) * block::BYTES as u64 + (4 << 20);
     recording * times(plan)
 }
 
-/// How many times as many as its recording.
+/// Size of a moment's files relative to its recording.
 fn times(plan: &Plan) -> u64 {
     if plan.explain {
         WITH_PAGE
@@ -166,7 +166,7 @@ fn texts(conditions: &[Condition]) -> String {
     conditions.iter().map(|condition| condition.text.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// A recorder that is watched.
+/// A watched recorder.
 struct Watch<'a, R: Recorder> {
     plan: &'a Plan,
     info: Info,
@@ -174,27 +174,27 @@ struct Watch<'a, R: Recorder> {
     follow: Follow,
     skim: Skim,
     judge: Judge,
-    /// What programs record into memory of their own, if a condition is about that.
+    /// Records of programs in their own memory, if a condition needs them.
     spans: Option<Spans>,
     pressure: Pressure,
-    /// The counter from which on something counts.
+    /// The counter from which on events count.
     since: u64,
-    /// What holds and is not written yet: the time after it is to be in the file, too.
+    /// Triggers that are not written yet: the file also has some time after them.
     due: Vec<Trigger>,
     readings: Readings,
     writer: Writer<Moment>,
     told_missed: (u64, u64),
 }
 
-/// What a recording is written of.
+/// One recording to write.
 #[derive(Debug)]
 struct Moment {
     due: Vec<Trigger>,
-    /// What is told of each.
+    /// Report of each trigger.
     told: Vec<Value>,
     worst: usize,
     rank: Rank,
-    /// The name of its files, and its recording.
+    /// Name of the moment's files, and path of its recording.
     name: String,
     file: PathBuf,
 }
@@ -221,11 +221,11 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         })
     }
 
-    /// Looks at what is new, and writes what is due.
+    /// Processes new events, and writes the recordings that are due.
     fn turn(&mut self, session: &mut Session<R>, asked: bool, kept: &Kept, explain: &mut Explain) -> Result<()> {
         let skim = &mut self.skim;
         let end = match self.follow.turn(session.recorder()?, &self.pool, |piece| skim.read(piece)) {
-            // Restarted or stopped in between; the next look at its state says which.
+            // Restarted or stopped in between; the next look at the recorder's state tells which.
             Err(_) if session.recorder()?.info()?.start != self.info.start => return Ok(()),
             Err(error) => return Err(error.context("the recording has ended")),
             Ok(None) => {
@@ -274,7 +274,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         self.write(session, now, kept)
     }
 
-    /// Has what happened until now written, too.
+    /// Also writes the events up to now.
     fn last(&mut self, session: &mut Session<R>, kept: &Kept, explain: &mut Explain) -> Result<()> {
         if let Some((moment, written)) = self.writer.wait() {
             self.end(moment, written, kept, explain)?;
@@ -283,7 +283,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         self.turn(session, false, kept, explain)
     }
 
-    /// Ends what is being written.
+    /// Finishes the recording that is being written.
     fn finish(&mut self, kept: &Kept, explain: &mut Explain) -> Result<()> {
         self.tell_missed();
         if let Some((moment, written)) = self.writer.wait() {
@@ -297,7 +297,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         (0..conditions.len()).filter(move |&place| is_it(&conditions[place].what))
     }
 
-    /// Begins to write the recording of these, unless worse ones are kept.
+    /// Begins to write the recording of these triggers, unless worse ones are kept.
     fn write(&mut self, session: &mut Session<R>, due: Vec<Trigger>, kept: &Kept) -> Result<()> {
         let worst = worst(&due, &self.plan.conditions, &self.info);
         let rank = rank(&due[worst], &self.plan.conditions, &self.info);
@@ -315,7 +315,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         Ok(())
     }
 
-    /// Takes note of a recording that was written, and tells of each that is in it.
+    /// Handles a recording that was written, and reports each of its triggers.
     fn end(&mut self, mut moment: Moment, written: Result<u64>, kept: &Kept, explain: &mut Explain) -> Result<()> {
         let Moment { due, told, worst, rank, name, file } = &mut moment;
         let mut fate = "";
@@ -335,7 +335,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
                     ));
                 }
             }
-            // The next may succeed: a disk that was full, a CPU that found no block.
+            // The next one may succeed: the disk was full, or a CPU found no block.
             Err(error) => {
                 say(format_args!("{}: {error:#}", file.display()));
                 fate = "not written";
@@ -344,7 +344,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         self.tell(due, told, fate)
     }
 
-    /// Tells of each; `fate` is what became of the recording, if that is not in a file.
+    /// Reports each trigger; `fate` is the reason why the recording is not in a file, if it is not.
     fn tell(&self, due: &[Trigger], told: &[Value], fate: &str) -> Result<()> {
         for (trigger, told) in due.iter().zip(told) {
             say(line(&self.plan.conditions[trigger.condition], told, fate));
@@ -353,7 +353,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         Ok(())
     }
 
-    /// When a counter was, by the clock of now.
+    /// Time of a counter, by the current clock.
     fn time(&self, at: u64) -> Timestamp {
         let now = sys::moment();
         let ago = now.tsc.saturating_sub(at << self.info.shift) as f64 / f64::from(self.info.tsc_khz) * 1e6;
@@ -365,7 +365,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         due.iter().map(|trigger| self.told(trigger)).collect()
     }
 
-    /// A trigger for programs.
+    /// A trigger as JSON.
     fn told(&self, trigger: &Trigger) -> Value {
         let condition = &self.plan.conditions[trigger.condition];
         let known = |pid| self.skim.thread(pid).or_else(|| self.judge.program(pid));
@@ -408,7 +408,7 @@ fn ns(counts: u64, info: &Info) -> u64 {
     ((counts << info.shift) as f64 * 1e6 / f64::from(info.tsc_khz.max(1))) as u64
 }
 
-/// How far it is beyond its limit.
+/// Ratio of the measured value to its limit.
 fn rank(trigger: &Trigger, conditions: &[Condition], info: &Info) -> Rank {
     Rank(match &conditions[trigger.condition].what {
         What::Longer(_, limit) => ns(trigger.took, info) as f64 / (*limit).max(1) as f64,
@@ -425,7 +425,7 @@ fn worst(triggers: &[Trigger], conditions: &[Condition], info: &Info) -> usize {
     (0..triggers.len()).max_by(|&a, &b| rank(a).total_cmp(&rank(b))).unwrap_or_default()
 }
 
-/// A trigger for people; `fate` is what became of its recording, if that is not in a file.
+/// A trigger as text; `fate` is the reason why its recording is not in a file, if it is not.
 fn line(condition: &Condition, told: &Value, fate: &str) -> String {
     let mut line = condition.text.clone();
     if let Some(ns) = told["took_ns"].as_u64() {

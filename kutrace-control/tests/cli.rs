@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! kutrace_control as a shell sees it, as far as no recorder is needed: what it refuses, with which words and status,
-//! and what it makes of a file.
+//! kutrace_control as a shell sees it, without a recorder: refused input, with messages and status, and results for a
+//! file.
 
 use std::fs;
 use std::io::Write;
@@ -365,7 +365,7 @@ fn every_command_has_a_manual_and_the_program_completions() {
     assert!(share.join("fish/vendor_completions.d/kutrace_control.fish").is_file());
 }
 
-/// A document in which what `why` and `diff` print of the samples is what it prints now; and how often it does.
+/// The document with the current output of `why` and `diff` for the samples, and the number of answers.
 fn with_answers(document: &str, root: &Path) -> (String, usize) {
     let (mut text, mut answers, mut stale) = (String::new(), 0, false);
     for line in document.lines() {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Examples in the documentation that name a sample print what is shown there; `UPDATE_GOLDEN=1` writes what they print.
+//! Examples in the documentation that name a sample print the output shown there; `UPDATE_GOLDEN=1` writes the current
+//! output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What stands before a command in an example, and encloses the example.
+/// The prompt before a command in an example, and the fence around the example.
 const PROMPT: &str = "$ kutrace_control ";
 const FENCE: &str = "```";
 
@@ -13,7 +14,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
 }
 
-/// What a command prints, run where the samples are.
+/// Output of a command, run in the folder that contains the samples.
 fn printed(words: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kutrace_control"));
     let output = command.args(words.split_whitespace()).current_dir(root()).stdin(Stdio::null()).output().unwrap();
@@ -22,7 +23,7 @@ fn printed(words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The page with what its examples print now, and how many those are.
+/// The page with the current output of its examples, and the number of examples.
 fn renewed(page: &str) -> (String, usize) {
     let (mut renewed, mut examples) = (String::new(), 0);
     let mut lines = page.lines();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The unit that watches: what it runs is understood, and systemd finds nothing wrong with it.
+//! The unit that watches: its command is valid, and systemd finds no fault in it.
 
 use std::fs;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn the_unit_comes_after_the_module_and_systemd_has_nothing_against_it() {
     for key in ["Wants", "After"] {
         assert_eq!(values(UNITS[1].1, key), [UNITS[0].0]);
     }
-    // Not every machine has it, nor the programs where a package puts them.
+    // Not every machine has it, nor the programs at the paths of a package.
     let folder = tempfile::tempdir().unwrap();
     for (name, unit) in UNITS {
         let programs = ["/sbin/modprobe", "/sbin/modinfo", "/bin/kill", PROGRAM];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The arguments of this process, and what ends it instead: help, version, wrong usage, and `--generate DIR`, which
-//! writes manual pages and completions for packages.
+//! The arguments of this process, and the cases that end it instead: help, version, wrong usage, and `--generate DIR`,
+//! which writes manual pages and completions for packages.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use clap::{Command, FromArgMatches};
 
 use crate::{exit, manual, message, standard, Exit};
 
-/// The arguments that `command` defines, or the end of the process.
+/// Parses the arguments that `command` defines, or ends the process.
 pub fn parse<A: FromArgMatches>(command: Command) -> A {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let [_, option, folder] = &arguments[..] {
@@ -23,14 +23,14 @@ pub fn parse<A: FromArgMatches>(command: Command) -> A {
             end(generate(command, Path::new(folder)).map(|()| Exit::Done as i32));
         }
     }
-    // One help, without an empty line after every option: it has to fit a screen.
+    // One help text, without an empty line after every option: it has to fit on a screen.
     let about = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
     let matches = command.about(about).long_about(None).try_get_matches_from(arguments);
     let parsed = matches.and_then(|mut matches| A::from_arg_matches_mut(&mut matches));
     parsed.unwrap_or_else(|asked| end(print(&asked)))
 }
 
-/// Ends the process for arguments that contradict each other.
+/// Ends the process because arguments contradict each other.
 pub fn usage(command: Command, fact: impl Display) -> ! {
     command.name(message::tool()).error(ErrorKind::ValueValidation, fact).exit()
 }
@@ -39,7 +39,7 @@ fn end(status: Result<i32>) -> ! {
     process::exit(status.unwrap_or_else(|error| exit::fail(&error) as i32))
 }
 
-/// Prints the help or version that was asked for, or what is wrong with the arguments; returns the exit status.
+/// Prints the requested help or version, or the error in the arguments; returns the exit status.
 fn print(asked: &clap::Error) -> Result<i32> {
     if asked.use_stderr() {
         let _ = asked.print();

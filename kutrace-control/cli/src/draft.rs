@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A file that nobody else sees before it is complete.
+//! A file that is invisible to other processes before it is complete.
 //!
-//! Invariant: of a file that is dropped before it has got its name nothing is left.
+//! Invariant: a file that is dropped before it has got its name leaves nothing.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -12,32 +12,32 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{linkat, AtFlags, Mode, OFlags, CWD};
 use tempfile::NamedTempFile;
 
-/// What the umask leaves of this is what a file may.
+/// Mode of the file, reduced by the umask.
 const MODE: u32 = 0o666;
-/// Where a file without a name can be reached, to be given one.
+/// Folder in which a file without a name can be linked to a name.
 const OPEN: &str = "/proc/self/fd";
 
-/// A file that is not there yet for anybody else.
+/// A file that other processes cannot see yet.
 #[derive(Debug)]
 pub struct Draft {
     path: PathBuf,
     kept: Kept,
 }
 
-/// Where it is meanwhile: in the folder where it will be.
+/// Temporary state of the file, in the folder of its final name.
 #[derive(Debug)]
 enum Kept {
     /// It has no name: if this process is killed, nothing is left of it.
     Nameless(File),
-    /// Where it cannot do without: it has a name that nobody looks for.
+    /// For file systems that need a name: it has a hidden temporary one.
     Hidden(NamedTempFile),
 }
 
 impl Draft {
-    /// An empty file, to be read and written, that will be called so.
+    /// Creates an empty file for reading and writing that will get the name `path`.
     ///
     /// # Errors
-    /// If no file can be made in that folder.
+    /// If no file can be created in that folder.
     pub fn new(path: &Path) -> io::Result<Draft> {
         let directory = directory(path);
         let mode = Mode::from_raw_mode(MODE);
@@ -45,7 +45,7 @@ impl Draft {
         let kept = match nameless {
             Ok(file) if Path::new(OPEN).is_dir() => Kept::Nameless(file.into()),
             tried => Kept::Hidden(hide(directory).map_err(|other| match tried.map_err(io::Error::from) {
-                // What refuses both is told without the name that nobody looks for.
+                // If both ways fail for the same reason, the error without the temporary name is reported.
                 Err(error) if error.kind() == other.kind() => error,
                 _ => other,
             })?),
@@ -61,10 +61,10 @@ impl Draft {
         }
     }
 
-    /// Gives it its name, which no other file may have.
+    /// Gives the file its name, which no other file may have.
     ///
     /// # Errors
-    /// If one has, or the file system refuses.
+    /// If another file has the name, or the file system refuses.
     pub fn publish(self) -> io::Result<()> {
         match self.kept {
             Kept::Nameless(file) => link(&file, &self.path),
@@ -72,13 +72,13 @@ impl Draft {
         }
     }
 
-    /// Gives it its name, in place of a file that has it.
+    /// Gives the file its name, in place of a file that has it.
     ///
     /// # Errors
     /// If the file system refuses.
     pub fn replace(self) -> io::Result<()> {
         match self.kept {
-            // A link does not replace, a rename does.
+            // A link does not replace a file, a rename does.
             Kept::Nameless(file) => {
                 let linked = hidden().make_in(directory(&self.path), |name| link(&file, name))?;
                 Ok(linked.persist(&self.path).map(drop)?)
@@ -98,7 +98,7 @@ impl Write for Draft {
     }
 }
 
-/// The folder where a file of this name is.
+/// Folder of a file with this name.
 fn directory(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
@@ -127,7 +127,7 @@ mod tests {
         fs::read_dir(directory).unwrap().count()
     }
 
-    /// The same file, where it has no name until the end and where it has one.
+    /// The same file, without a name until the end and with a temporary one.
     fn drafts(path: &Path) -> [Draft; 2] {
         let hidden = Kept::Hidden(hide(directory(path)).unwrap());
         [Draft::new(path).unwrap(), Draft { path: path.to_owned(), kept: hidden }]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How a run ends: its exit status, after its error is said in one line, with a hint where there is one.
+//! End of a run: prints the error in one line, with a hint if there is one, and returns the exit status.
 
 use std::process::ExitCode;
 
@@ -8,10 +8,10 @@ use anyhow::Result;
 use crate::signal::Interrupted;
 use crate::{hint, message, say, standard, Failure};
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
-    /// All done.
+    /// Completely done.
     Done = 0,
     /// Not done; or two traces were compared and differ.
     Failed = 1,
@@ -33,14 +33,14 @@ impl From<Exit> for Status {
     }
 }
 
-/// Runs `tool`; the status of the process, after saying the error if there is one.
+/// Runs `tool`. Prints the error if there is one, and returns the status of the process.
 pub fn run<S: Into<Status>>(tool: &'static str, run: impl FnOnce() -> Result<S>) -> ExitCode {
     message::name(tool);
     let status = run().map_or_else(|error| fail(&error).into(), Into::into);
     ExitCode::from(status.0)
 }
 
-/// Says an error, and its hint if it has one. A closed pipe is the reader's wish, and not an error.
+/// Prints an error, and its hint if it has one. A closed pipe is the reader's choice, and not an error.
 pub fn fail(error: &anyhow::Error) -> Exit {
     if standard::is_broken_pipe(error) {
         return Exit::Done;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the command-line programs share: their [`arguments`], [`standard`] input and output, [`message`]s and hints,
-//! [`progress`] at a terminal, [`draft`]s of files and [`signal`]s that wait until one is complete, the [`exit`]
-//! status, and the [`manual`] pages made from all that.
+//! Shared parts of the command-line programs: their [`arguments`], [`standard`] input and output, [`message`]s and
+//! hints, [`progress`] at a terminal, [`draft`]s of files and [`signal`]s that wait until one is complete, the [`exit`]
+//! status, and the [`manual`] pages made from these.
 //!
-//! Invariant: this crate knows nothing of traces.
+//! Invariant: this crate does not depend on traces.
 
 #![deny(unsafe_code)]
 

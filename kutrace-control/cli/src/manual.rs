@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Manual: a tool's manual page and completions, made from the definition of its command line.
+//! A tool's manual page and completions, made from the definition of its command line.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ const STATUS: [(&str, &str); 5] = [
     ("130", "Ended by Ctrl-C or another signal, after what could be kept was kept."),
 ];
 
-/// What a package installs for `command`, by path below `/usr/share` or the like: a page for the command and for each
-/// of its visible subcommands, and completions for bash, zsh and fish.
+/// Files that a package installs for `command`, by path below `/usr/share` or the like: a page for the command and for
+/// each of its visible subcommands, and completions for bash, zsh and fish.
 pub fn files(mut command: Command) -> Vec<(PathBuf, Vec<u8>)> {
     command.build();
     let name = command.get_name().to_string();
@@ -42,7 +42,7 @@ fn page_path(name: &str) -> PathBuf {
     format!("man/man1/{name}.1").into()
 }
 
-/// A page of section 1. What the help says last, after `Examples:`, is a section of its own.
+/// A page of section 1. The end of the help, after `Examples:`, is a section of its own.
 fn page(command: &Command) -> Vec<u8> {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (notes, examples) = help.split_once("Examples:\n").unwrap_or((&help, ""));
@@ -61,14 +61,14 @@ fn page(command: &Command) -> Vec<u8> {
         }
         sections(notes, examples).to_writer(&mut out)
     };
-    // A vector takes everything.
+    // Writing to a vector cannot fail.
     let _ = render();
     out
 }
 
 fn sections(notes: &str, examples: &str) -> Roff {
     let mut roff = Roff::new();
-    // A command whose status says something else tells so in a line of its own.
+    // A command with a different meaning of its status describes it in a line of its own.
     let own = notes.lines().find_map(|line| line.strip_prefix("Status: "));
     let status: Vec<(&str, &str)> = match own {
         Some(own) => own.split(", ").filter_map(|status| status.split_once(' ')).collect(),

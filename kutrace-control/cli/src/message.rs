@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the user is told: one line per fact, `tool: place: fact`, and a hint on the next line where there is one.
+//! Messages for the user: one line per fact, `tool: place: fact`, and a hint on the next line if there is one.
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -10,21 +10,21 @@ use std::sync::OnceLock;
 pub(crate) const CLEAR: &str = "\r\x1b[K";
 
 static TOOL: OnceLock<&str> = OnceLock::new();
-/// The last line of the terminal shows progress.
+/// True while the last line of the terminal shows progress.
 pub(crate) static PROGRESS: AtomicBool = AtomicBool::new(false);
 
-/// From here on messages begin with this name.
+/// Sets the name that later messages begin with.
 pub(crate) fn name(tool: &'static str) {
     // A process is one tool: a second name would be the same.
     let _ = TOOL.set(tool);
 }
 
-/// The name of the tool that runs.
+/// Name of the running tool.
 pub fn tool() -> &'static str {
     TOOL.get().copied().unwrap_or("kutrace")
 }
 
-/// To be printed before a line, so that it does not follow the progress on its line.
+/// Text to print before a line, so that the line replaces the progress.
 pub(crate) fn clear() -> &'static str {
     match PROGRESS.swap(false, Relaxed) {
         true => CLEAR,
@@ -32,12 +32,12 @@ pub(crate) fn clear() -> &'static str {
     }
 }
 
-/// One line on standard error, after the tool's name. Where that is closed there is nobody to tell.
+/// Prints a line on standard error, after the tool's name. Does nothing if that is closed.
 pub fn say(line: impl Display) {
     let _ = writeln!(io::stderr(), "{}{}: {line}", clear(), tool());
 }
 
-/// What to do about what was just said.
+/// Prints advice on the last message.
 pub fn hint(advice: impl Display) {
     let _ = writeln!(io::stderr(), "{}hint: {advice}", clear());
 }
@@ -50,12 +50,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// An error that says `fact`, and `hint` on the next line.
+    /// An error that prints `fact`, and `hint` on the next line.
     pub fn new(fact: impl Display, hint: impl Display) -> Failure {
         Failure { fact: fact.to_string(), hint: hint.to_string() }
     }
 
-    /// What to do about it.
+    /// The advice.
     pub fn hint(&self) -> &str {
         &self.hint
     }

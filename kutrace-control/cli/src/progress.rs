@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How much of a long work is done, in the last line of a terminal.
+//! Progress of a long task, in the last line of a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::message::{clear, tool, CLEAR, PROGRESS};
 
-/// Short works are not worth a word.
+/// Shorter tasks show no progress.
 const FIRST: Duration = Duration::from_secs(2);
-/// Time between two looks.
+/// Interval between updates.
 const NEXT: Duration = Duration::from_millis(250);
 /// Shows the progress in the last line of a terminal until it is dropped.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Shows what `percent` returns, if standard error is a terminal.
+    /// Shows the result of `percent`, if standard error is a terminal.
     pub fn at_terminal(percent: impl Fn() -> Option<u64> + Send + 'static) -> Option<Watch> {
         io::stderr().is_terminal().then(|| Watch::begin(percent, io::stderr(), FIRST))
     }
@@ -37,7 +37,7 @@ impl Watch {
             while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 wait = NEXT;
                 if let Some(percent) = percent() {
-                    // Where it cannot be shown, nobody misses it.
+                    // Progress that cannot be shown is not an error.
                     PROGRESS.store(true, Relaxed);
                     let _ = write!(out, "{CLEAR}{}: {percent} %", tool()).and_then(|()| out.flush());
                 }
@@ -51,7 +51,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.stop = None;
-        // It has nothing to say.
+        // The thread returns nothing.
         let _ = self.watching.take().map(JoinHandle::join);
     }
 }
@@ -75,7 +75,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Held by tests that print, since there is one last line for all.
+    /// Held by tests that print, since they share one last line.
     pub(crate) static LINE: Mutex<()> = Mutex::new(());
 
     #[test]

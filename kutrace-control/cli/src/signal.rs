@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Ctrl-C, a lost terminal, a request to end: deadly as usual, except while a file or a recording must be ended first.
+//! Ctrl-C, hangup and termination signals: they kill the program as usual, except while a file or a recording must be
+//! completed first.
 //!
-//! SIGHUP stays ignored where the program was started by `nohup`.
+//! SIGHUP stays ignored if the program was started by `nohup`.
 
 #![allow(unsafe_code)]
 
@@ -19,22 +20,22 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::{flag, low_level::pipe};
 
 struct Signals {
-    /// Nobody holds them back: a signal does what it does by default.
+    /// True while there is no guard: a signal has its default action.
     deadly: Arc<AtomicBool>,
-    /// How many hold them back.
+    /// Number of guards.
     holds: AtomicUsize,
-    /// Has a byte for each signal that was held back.
+    /// Readable: one byte for each signal that was held back.
     noted: UnixStream,
-    /// One was.
+    /// True once a signal was held back.
     requested: Arc<AtomicBool>,
 }
 
-/// SignalGuards signals back while it lives; its owner asks for them.
+/// Holds signals back while it lives; its owner checks for them.
 pub struct SignalGuard {
     signals: &'static Signals,
 }
 
-/// The end that a signal asks for.
+/// Error: a signal requests the end.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -62,13 +63,13 @@ impl SignalGuard {
         Ok(SignalGuard { signals })
     }
 
-    /// Forgets the signals noted so far; whether there were any.
+    /// Forgets the signals noted so far. Returns whether there were any.
     pub fn take(&self) -> bool {
         (&self.signals.noted).read(&mut [0; 64]).is_ok_and(|signals| signals > 0)
     }
 
-    /// Whether the user has ever asked for the end, forgotten or not: what comes after the thing that was ended is not
-    /// wanted either.
+    /// Returns whether a signal has ever requested the end, forgotten or not: once one step was ended, the following
+    /// steps are unwanted too.
     pub fn is_requested(&self) -> bool {
         self.signals.requested.load(Ordering::SeqCst)
     }
@@ -83,7 +84,7 @@ impl SignalGuard {
 }
 
 impl AsFd for SignalGuard {
-    /// Can be read while a signal is noted.
+    /// Readable while a signal is noted.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.signals.noted.as_fd()
     }
@@ -112,21 +113,21 @@ fn install() -> std::io::Result<Signals> {
     Ok(Signals { deadly, holds: AtomicUsize::new(0), noted, requested })
 }
 
-/// From here on SIGUSR1 is only noted: true once it has come.
+/// From here on SIGUSR1 is only noted: true once it has arrived.
 ///
 /// # Errors
-/// If that cannot be arranged.
+/// If the handler cannot be installed.
 pub fn user() -> Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     flag::register(SIGUSR1, Arc::clone(&asked)).context("SIGUSR1")?;
     Ok(asked)
 }
 
-/// Whether this process ignores a signal, as one that was started by `nohup` does SIGHUP.
+/// Returns whether this process ignores a signal, as SIGHUP after a start by `nohup`.
 fn ignores(signal: libc::c_int) -> bool {
     // SAFETY: zero is valid for each of its fields.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: nothing is changed where no action is given, and the present one is written to our own.
+    // SAFETY: nothing is changed if no action is given, and the present one is written to our own.
     let asked = unsafe { libc::sigaction(signal, ptr::null(), &mut action) };
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }

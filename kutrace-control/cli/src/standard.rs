@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Standard input and output: whether whoever started the program had closed them, and whether the reader has gone.
+//! Standard input and output: records whether they were closed when the program started, and handles readers that have
+//! gone.
 //!
-//! The runtime opens `/dev/null` in their places before `main`: what is written there is lost in silence, and what is
-//! read there is empty. So [`look`] runs before the runtime does, and all others ask what it saw.
+//! The runtime opens `/dev/null` in their places before `main`: output there is lost silently, and input from there is
+//! empty. Therefore [`look`] runs before the runtime, and all other functions use its result.
 
 #![allow(unsafe_code)]
 
@@ -11,29 +12,29 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use anyhow::{bail, Context, Result};
 
-/// What messages call standard input.
+/// Name of standard input in messages.
 pub const INPUT: &str = "stdin";
-/// What messages call standard output.
+/// Name of standard output in messages.
 pub const OUTPUT: &str = "stdout";
 
 /// By bit: the descriptors 0 and 1 that were closed.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-// The C library calls what this section lists before `main`.
+// The C library calls the functions in this section before `main`.
 #[used]
 #[link_section = ".init_array"]
 static BEFORE_MAIN: extern "C" fn() = look;
 
 extern "C" fn look() {
     for descriptor in [libc::STDIN_FILENO, libc::STDOUT_FILENO] {
-        // SAFETY: this asks about a number, whatever it stands for, and touches no memory.
+        // SAFETY: this queries a number, whether or not it is a descriptor, and touches no memory.
         if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
             CLOSED.fetch_or(1 << descriptor, Relaxed);
         }
     }
 }
 
-/// Whether there is a standard input.
+/// Checks that there is a standard input.
 ///
 /// # Errors
 /// If there was none when the program started.
@@ -41,7 +42,7 @@ pub fn input() -> Result<()> {
     open(libc::STDIN_FILENO).context(INPUT)
 }
 
-/// Whether there is a standard output.
+/// Checks that there is a standard output.
 ///
 /// # Errors
 /// If there was none when the program started.
@@ -66,10 +67,10 @@ pub fn print(text: &str) -> Result<()> {
     unless_gone(out.write_all(text.as_bytes()).and_then(|()| out.flush())).context(OUTPUT)
 }
 
-/// A reader that goes away wants no more: that is not an error, and hides none.
+/// Ignores the error of a reader that has gone, which wants no more output.
 ///
 /// # Errors
-/// Every other.
+/// Every other error.
 pub fn unless_gone(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -77,7 +78,7 @@ pub fn unless_gone(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Whether this error says that the reader of what was written has gone.
+/// Returns whether this error means that the reader of the output has gone.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Signals while something must be ended first. A process of its own, since a signal is for all of a process.
+//! Signals while something must be ended first. A process of its own, since a signal affects the whole process.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use rustix::process::{getpid, kill_process, Signal};
 fn a_signal_is_noted_once_while_it_is_held_back() {
     let outer = SignalGuard::new().unwrap();
     assert!(!outer.take() && !outer.is_requested());
-    // Whoever starts this with nohup has it ignore one of them.
+    // A user who starts this with nohup makes it ignore one of them.
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
     let ignored = u64::from_str_radix(ignored, 16).unwrap();

@@ -2,7 +2,7 @@
 import kutrace.Kutrace;
 
 /**
- * Spans, fields and counters of a Java program; kutrace/Kutrace.java says what it needs.
+ * Spans, fields and counters of a Java program; kutrace/Kutrace.java lists the requirements.
  *
  * kutrace_control go; java -Djava.library.path=. Service; kutrace_control stop t.trace
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What marks cost on this machine, in ns: while nothing is traced or, during a trace, while it is.
+//! Cost of marks on this machine, in ns: while nothing is traced, or during a trace.
 //! `cargo run --release --example cost`
 
 use std::hint::black_box;
@@ -26,7 +26,7 @@ fn main() -> io::Result<()> {
     writeln!(io::stdout(), "{state}\n{}", lines.join("\n"))
 }
 
-/// ns per call, the median of many rounds.
+/// Time in ns per call, the median of many rounds.
 fn time<T>(call: impl Fn(u32) -> T) -> f64 {
     let round = |_| {
         let begin = Instant::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program of the original's can put into a trace:
+// Marks, spans, an RPC, a queue and a lock of the original library:
 //   cc original.c $(pkg-config --cflags --libs kutrace) -o marks
 //   kutrace_control go; ./marks; kutrace_control stop t.trace
 
@@ -13,7 +13,7 @@ static void work(void) {
     }
 }
 
-// A mark where nothing may be allocated and no lock taken.
+// A mark in a context that may not allocate or take a lock.
 static void on_alarm(int signal) {
     kutrace_mark_b("alarm");
 }

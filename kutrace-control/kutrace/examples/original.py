@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a program of the original's can put into a trace; LD_LIBRARY_PATH says where libkutrace.so is.
+"""Marks, spans and an RPC of the original library; LD_LIBRARY_PATH must have the folder of libkutrace.so.
 
 kutrace_control go; ./original.py; kutrace_control stop t.trace
 """
@@ -17,7 +17,7 @@ kutrace.kutrace_rpc_request.argtypes = [ctypes.c_char_p, ctypes.c_uint16, ctypes
 
 @contextlib.contextmanager
 def span(name):
-    """This thread is in a part of the program that has a name."""
+    """This thread is in a named part of the program."""
     begun = kutrace.kutrace_span_begin(name.encode())
     try:
         yield

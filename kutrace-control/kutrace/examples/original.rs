@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a program of the original's can put into a trace. Run it while one is recorded:
+//! Marks, spans, an RPC, a queue and a lock of the original library. Run it while a trace is recorded:
 //! `kutrace_control go; cargo run --example original; kutrace_control stop t.trace`
 
 use std::thread;

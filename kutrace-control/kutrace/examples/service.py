@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Spans, fields, coroutines and a log of a Python program; PYTHONPATH says where kutrace.py is.
+"""Spans, fields, coroutines and a log of a Python program; PYTHONPATH must have the folder of kutrace.py.
 
 kutrace_control go; ./service.py; kutrace_control stop t.trace
 """

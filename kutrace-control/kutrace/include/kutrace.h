@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Marks, spans, counters and lines of a log of a program in the KUtrace trace
- * of the machine it runs on. Link with -lkutrace; docs/marks.md has more.
+ * Marks, spans, counters and log lines of a program in the KUtrace trace of the
+ * machine it runs on. Link with -lkutrace; docs/marks.md has more.
  *
  *	KUTRACE_SPAN("find", "path", path);             // this thread, to the end of the block
  *	KUTRACE_MARK("reply", "status", 200);           // a moment
- *	KUTRACE_COUNTER("queued", n);                   // how much something is now
+ *	KUTRACE_COUNTER("queued", n);                   // the current value
  *	KUTRACE_ASYNC_SPAN_BEGIN("upload", id, "size", bytes);
  *	KUTRACE_ASYNC_SPAN_END("upload", id);           // in any thread
  *	KUTRACE_LOG("disk full");
  *
- * Names are literals, of up to 119 bytes; those of fields are, too. A field is
- * an integer, a floating-point number, a bool, a text that ends with a zero
- * byte, or a pointer, which is shown in base 16. All of an entry have 120 bytes, of
- * which a number takes 8 and a text one more than it is long; a text that has
- * no room is cut, which the trace shows, and what comes after it is left out.
+ * Names are literals of up to 119 bytes; names of fields are literals too. A
+ * field is an integer, a floating-point number, a bool, a string that ends with
+ * a zero byte, or a pointer, which is shown in base 16. All fields of an entry
+ * share 120 bytes: a number takes 8, a string its length plus one. A string that
+ * does not fit is truncated, which the trace shows, and the fields after it are
+ * dropped.
  *
- * While nothing is traced each is a load and a branch, on any kernel, and no
- * field is computed; while something is it goes into memory that the recorder
- * grants each thread, without a system call. All may be used in any thread and
- * in signal handlers: they allocate nothing, take no lock and leave errno as it
- * is. They need no privilege. Each but KUTRACE_SPAN has a value, a long: 1 if the
- * trace has it, else 0.
+ * While nothing is traced, each macro costs a load and a branch, on any kernel,
+ * and no field is computed. During a trace, records go into memory that the
+ * recorder grants each thread, without a system call. All macros may be used in
+ * any thread and in signal handlers: they allocate nothing, take no lock and do
+ * not change errno. They need no privilege. Each macro except KUTRACE_SPAN has a
+ * value, a long: 1 if the record is in the trace, else 0.
  *
  * A program that is compiled with -DKUTRACE_OFF records nothing and needs no
  * library. kutrace_original.h has the marks of the original KUtrace.
@@ -37,27 +38,29 @@ extern "C" {
 #endif
 
 #ifndef KUTRACE_OFF
-/* 1 while anything is traced, else 0; for what is computed for a mark only. */
+/* 1 while anything is traced, else 0; use it to skip computing values for marks. */
 int kutrace_is_on(void);
 
 /*
- * Asks for this moment to be kept: `kutrace_control watch --when keep` writes
- * what led up to it, and tells the reason, of up to 56 bytes. It makes a system
- * call. > 0 if it is recorded, 0 if nothing is traced, else the complement of an errno.
+ * Requests a snapshot of this moment: `kutrace_control watch --when keep` writes
+ * the events that led to it, and reports the reason, of up to 56 bytes. Makes a
+ * system call. Returns > 0 if it is recorded, 0 if nothing is traced, else the
+ * complement of an errno.
  */
 long kutrace_keep(const char *reason);
 
 /*
  * Looks for the recorder once more, for a program that began before the module
- * was loaded: 1 if what the macros below make can be recorded now, else 0. It
- * opens and maps /dev/kutrace_programs, which a sandbox may forbid. All others
- * have looked before main.
+ * was loaded. Returns 1 if the macros below can record now, else 0. It opens and
+ * maps /dev/kutrace_programs, which a sandbox may forbid. All other programs have
+ * looked before main.
  */
 int kutrace_attach(void);
 
 /*
- * This thread works on this span of this trace of OpenTelemetry now: a mark
- * otel(trace_id=...,span_id=...), in base 16. The halves of the trace's id.
+ * Records that this thread now works on this span of this OpenTelemetry trace: a
+ * mark otel(trace_id=...,span_id=...), in base 16. `high` and `low` are the halves
+ * of the trace's id.
  */
 long kutrace_trace_id(uint64_t high, uint64_t low, uint64_t span);
 #else
@@ -67,18 +70,18 @@ long kutrace_trace_id(uint64_t high, uint64_t low, uint64_t span);
 #endif
 
 /*
- * The rest is what the macros are made of, and what other languages call.
+ * The rest implements the macros, and is called by other languages.
  *
- * A place in the program: its name, and after it those of its fields, each
- * after a zero. It lives, as its text does, as long as the program.
+ * A place in the program: its name, followed by the names of its fields, each
+ * after a zero byte. It lives, like its text, as long as the program.
  */
 struct kutrace_site {
-	uint64_t id; /* 0; the library's */
+	uint64_t id; /* 0; set by the library */
 	const char *name;
 	size_t bytes; /* of the text */
 };
 
-/* Values of fields, how many they are, and their types, four bits each. */
+/* Values of fields, their number, and their types, four bits each. */
 struct kutrace_fields {
 	size_t used;
 	uint64_t words[15];
@@ -95,10 +98,10 @@ enum kutrace_kind {
 	KUTRACE_TEXT,
 };
 
-/* The words of a text; null is the empty one. */
+/* Adds the words of a text; null is the empty text. */
 void kutrace_fields_text(struct kutrace_fields *fields, const char *text);
 
-/* Whatever is recorded: 1, or 0. A span ends in the thread that began it. */
+/* Each returns 1 if it is recorded, else 0. A span ends in the thread that began it. */
 long kutrace_site_mark(struct kutrace_site *site);
 long kutrace_site_mark_with(struct kutrace_site *site, const struct kutrace_fields *fields);
 long kutrace_site_begin(struct kutrace_site *site);
@@ -110,8 +113,8 @@ long kutrace_site_async_begin(struct kutrace_site *site, uint64_t id,
 long kutrace_site_async_end(struct kutrace_site *site, uint64_t id);
 
 /*
- * The word that is 0 while nothing is traced, and stays where it is. Where it is
- * not known, what is given.
+ * The word that is 0 while nothing is traced; its address does not change.
+ * Returns `before` if the word is not known.
  */
 const uint32_t *kutrace_word(const uint32_t *before);
 
@@ -123,9 +126,9 @@ const uint32_t *kutrace_word(const uint32_t *before);
 #define kutrace_may_be_on() 0
 #else
 /*
- * What each of the macros asks first, in three instructions and without a call:
- * whether anything may be traced. The first one of a file that is made while the
- * word is not known looks for it.
+ * First check of each macro, in three instructions and without a call: whether
+ * anything may be traced. The first check in a file while the word is not known
+ * looks for it.
  */
 static const uint32_t kutrace_word_unknown __attribute__((unused)) = 1;
 static const uint32_t *kutrace_word_here __attribute__((unused)) =
@@ -140,7 +143,7 @@ static inline __attribute__((always_inline)) int kutrace_may_be_on(void)
 	const uint32_t *word = __atomic_load_n(&kutrace_word_here, __ATOMIC_RELAXED);
 
 #if defined(__x86_64__)
-	/* Compilers make two instructions of an atomic load and a comparison. */
+	/* Compilers emit two instructions for an atomic load and a comparison. */
 	__asm__ goto("cmpl $0, %0\n\tjne %l1" : : "m"(*word) : "cc" : on);
 	return 0;
 on:
@@ -239,7 +242,7 @@ KUTRACE_ADDS(const volatile void *, kutrace_add_hex)
 		default: kutrace_add_hex)(fields, value)
 #endif
 
-/* macro(name, value) for each of a list of names and values. */
+/* macro(name, value) for each pair in a list of names and values. */
 #define KUTRACE_EACH(macro, ...)                                              \
 	__VA_OPT__(KUTRACE_AGAIN3(KUTRACE_EACH_FIRST(macro, __VA_ARGS__)))
 #define KUTRACE_EACH_FIRST(macro, name, value, ...)                           \
@@ -253,7 +256,7 @@ KUTRACE_ADDS(const volatile void *, kutrace_add_hex)
 #define KUTRACE_PASTE(first, second) KUTRACE_PASTE_EXPANDED(first, second)
 #define KUTRACE_PASTE_EXPANDED(first, second) first##second
 
-/* The place, and the values, that the macros below record. */
+/* The place and the values that the macros below record. */
 #define KUTRACE_NAME(name, value) "\0" name
 #define KUTRACE_ADD(name, value) kutrace_add(&kutrace_values, value);
 #define KUTRACE_HERE(name, ...)                                               \
@@ -272,18 +275,18 @@ KUTRACE_ADDS(const volatile void *, kutrace_add_hex)
 	long kutrace_is_recorded = KUTRACE_PASTE(function, __VA_OPT__(_with)) \
 		(&kutrace_here __VA_OPT__(, &kutrace_values));
 
-/* This moment. */
+/* Marks this moment. */
 #define KUTRACE_MARK(name, ...)                                               \
 	KUTRACE_IF_ON(KUTRACE_RECORD(kutrace_site_mark, name, __VA_ARGS__) kutrace_is_recorded;)
-/* A line of a log, of which 119 bytes have room. */
+/* Records a log line, truncated to 119 bytes. */
 #define KUTRACE_LOG(text) KUTRACE_MARK("log", "message", (const char *)(text))
-/* How much something is now, an integer of 64 bits with its sign. */
+/* Records the current value of a counter, a signed integer of 64 bits. */
 #define KUTRACE_COUNTER(name, value)                                          \
 	KUTRACE_IF_ON(KUTRACE_HERE(name, ) kutrace_site_counter(&kutrace_here, value);)
 
 /*
- * This thread is in a part of the program: to the end of the block, however that
- * is left, or from its start to the end of the same name. Spans nest.
+ * This thread is in a part of the program: until the end of the block, however
+ * that is left, or from BEGIN to END of the same name. Spans nest.
  */
 #define KUTRACE_SPAN(name, ...)                                               \
 	struct kutrace_site *__attribute__((cleanup(kutrace_span_leave), unused)) \
@@ -306,8 +309,8 @@ static inline void kutrace_span_leave(struct kutrace_site *const *begun)
 }
 
 /*
- * The program is at something, which any thread may end, by its name and number;
- * no two of a name may have the same number at a time.
+ * An activity of the program that any thread may end, by its name and number; at
+ * any time, no two with one name may have the same number.
  */
 #define KUTRACE_ASYNC_SPAN_BEGIN(name, id, ...)                               \
 	KUTRACE_IF_ON(KUTRACE_HERE(name, __VA_ARGS__) KUTRACE_VALUES(__VA_ARGS__) \

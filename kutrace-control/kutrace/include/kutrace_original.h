@@ -2,17 +2,17 @@
 /*
  * The marks of the original KUtrace: labels of six characters, RPCs, locks and
  * queues, by system call 1023; docs/original-api.md has more. New programs need
- * them for what kutrace.h has no word for.
+ * them for marks that kutrace.h does not have.
  *
- * A text ends with a zero byte; a null pointer is the empty text. A name is of
- * up to 56 bytes of UTF-8; what is longer is cut.
+ * A text ends with a zero byte; a null pointer is the empty text. A name has up
+ * to 56 bytes of UTF-8; longer names are truncated.
  *
- * A function that returns long answers
+ * A function of type long returns
  *   > 0  recorded (for a name, its words of 8 bytes)
  *     0  not recorded: nothing is traced
  *   < 0  refused, the complement of an errno: -EINVAL for an event or name that
  *        only the kernel records, -ENOSYS if no recorder is loaded or a filter
- *        decides which system calls the thread may make (seccomp)
+ *        restricts the thread's system calls (seccomp)
  */
 #ifndef KUTRACE_ORIGINAL_H
 #define KUTRACE_ORIGINAL_H
@@ -30,7 +30,7 @@ long kutrace_version(void);
 
 /*
  * Marks this moment with a label of up to six characters of a-z0-9-./ ; capital
- * letters become small ones, others dots. What lies between the labels "text"
+ * letters become small ones, others dots. The range between the labels "text"
  * and "/text" is what `spantotrim text` cuts out of a trace.
  */
 long kutrace_mark_a(const char *label);
@@ -40,19 +40,19 @@ long kutrace_mark_c(const char *label);
 long kutrace_mark_d(uint32_t number);
 
 /*
- * This thread is in a part of the program that has a name, until it ends it
- * with what begin answered. Parts of the same name are the same, in all threads
- * and programs. They may nest; the innermost is shown.
+ * This thread is in a named part of the program until kutrace_span_end, which
+ * gets the result of kutrace_span_begin. Parts with the same name are the same
+ * part, in all threads and programs. They may nest; the innermost is shown.
  */
 typedef uint64_t kutrace_span;
 kutrace_span kutrace_span_begin(const char *name);
 void kutrace_span_end(kutrace_span span);
 
 /*
- * What this thread works on: an RPC with an id of 1 to 65535. A request or a
- * response has a size in bytes, 0 if that does not matter. It is resumed by a
- * thread that continues with it, and ended by each that leaves it: done, put into
- * a queue, or put aside.
+ * The work of this thread: an RPC with an id of 1 to 65535. A request or a
+ * response has a size in bytes, 0 if that does not matter. A thread that continues
+ * with an RPC resumes it, and each thread that leaves it ends it: finished, queued,
+ * or set aside.
  */
 long kutrace_rpc_request(const char *method, uint16_t id, uint64_t bytes);
 long kutrace_rpc_response(const char *method, uint16_t id, uint64_t bytes);
@@ -60,16 +60,16 @@ long kutrace_rpc_resume(const char *method, uint16_t id);
 long kutrace_rpc_end(void);
 
 /*
- * A lock was not free; this thread got it after that; this thread gives it up
- * (before it wakes who waits).
+ * A lock was not free; this thread got it after that; this thread releases it
+ * (call this before waking the threads that wait).
  */
 long kutrace_lock_try(const char *lock);
 long kutrace_lock_acquired(const char *lock);
 long kutrace_lock_released(const char *lock);
 
 /*
- * This thread puts the RPC that it works on into a queue (before
- * kutrace_rpc_end), or takes one out (before kutrace_rpc_resume).
+ * This thread puts its current RPC into a queue (before kutrace_rpc_end), or
+ * takes one out (before kutrace_rpc_resume).
  */
 long kutrace_enqueue(const char *queue);
 long kutrace_dequeue(const char *queue);

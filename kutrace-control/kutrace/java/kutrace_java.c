@@ -35,7 +35,7 @@ NATIVE(jboolean, traceId0, jlong high, jlong low, jlong span)
 	return kutrace_trace_id(high, low, span) == 1;
 }
 
-/* The place and its name stay as long as the program, as the library wants them. */
+/* The place and its name are never freed, as the library requires. */
 NATIVE(jlong, site0, jbyteArray name)
 {
 	jsize bytes = (*env)->GetArrayLength(env, name);
@@ -66,7 +66,7 @@ NATIVE(jboolean, asyncEnd0, jlong site, jlong number)
 	return kutrace_site_async_end(at(site), number) == 1;
 }
 
-/* A mark, the start of a span, or that of an async one: with words, and where there is a text that instead. */
+/* A mark, or the start of a span or async span: each field has a word, or a text instead. */
 NATIVE(jboolean, put0, jlong site, jint what, jlong number, jlong kinds, jlongArray words, jobjectArray texts)
 {
 	struct kutrace_fields fields = { 0, { 0 }, kinds, 0 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Marks, spans, counters and lines of a log of a Python program in the KUtrace trace of the machine it runs on.
+"""Marks, spans, counters and log lines of a Python program in the KUtrace trace of the machine it runs on.
 
     import kutrace
 
@@ -18,9 +18,9 @@
 
     logging.getLogger().addHandler(kutrace.Handler())
 
-A field is a number, a bool, or shown as str() does; all of one entry have 120 bytes. Each is recorded without a system
+A field is a number, a bool, or the text of str(); all fields of one entry share 120 bytes. Recording makes no system
 call, and costs about as much as a call of a C function by ctypes; while nothing is traced it is one such call.
-libkutrace.so is looked for as any shared library is; where there is none, nothing is recorded.
+libkutrace.so is found like any shared library; without it, nothing is recorded.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class _Fields(ctypes.Structure):
 
 
 def _load():
-    # The functions do not wait, so the interpreter's lock is kept.
+    # The functions do not block, so they keep the interpreter's lock.
     for name in ("libkutrace.so.0", "libkutrace.so"):
         with contextlib.suppress(OSError):
             return ctypes.PyDLL(name)
@@ -80,15 +80,15 @@ _counter = _function("site_counter", ctypes.c_long, _POINTER, ctypes.c_int64)
 _async_begin = _function("site_async_begin", ctypes.c_long, _POINTER, _NUMBER, _POINTER)
 _async_end = _function("site_async_end", ctypes.c_long, _POINTER, _NUMBER)
 
-# By name and types of fields. They stay: the library keeps their addresses.
+# By name and types of fields. Never removed: the library keeps their addresses.
 _sites = {}
 
-# Of spans that are left and entered again, as those of coroutines.
+# Numbers for spans that are left and entered again, such as those of coroutines.
 _numbers = itertools.count(1)
 
 
 def is_on():
-    """Whether anything is traced now."""
+    """Return whether anything is traced now."""
     return bool(_is_on())
 
 
@@ -105,7 +105,7 @@ def _bytes(text):
 
 
 def _pack(name, values):
-    """The place that a name with fields of these types has, and the values."""
+    """Return the place for a name with fields of these types, and the packed values."""
     fields = _Fields()
     for value in values.values():
         if isinstance(value, bool):
@@ -128,36 +128,36 @@ def _pack(name, values):
 
 
 def mark(name, /, **fields):
-    """This thread is here now; whether that is in the trace."""
+    """Record that this thread is here now. Return whether it is in the trace."""
     if not fields:
         return bool(_mark(_site(name)))
     return is_on() and bool(_mark_with(*_pack(name, fields)))
 
 
 def counter(name, number):
-    """How much something is now, an integer; whether that is in the trace."""
+    """Record the current value of a counter, an integer. Return whether it is in the trace."""
     return bool(_counter(_site(name), number))
 
 
 def log(line):
-    """A line of a log; whether that is in the trace."""
+    """Record a log line. Return whether it is in the trace."""
     return mark("log", message=line)
 
 
 def keep(reason):
-    """Asks for this moment to be kept, by `kutrace_control watch --when keep`; whether that is in the trace."""
+    """Request a snapshot, by `kutrace_control watch --when keep`. Return whether the request is in the trace."""
     return _keep(_bytes(reason)) > 0
 
 
 def trace_id(trace, span):
-    """This thread works on this span of this trace of OpenTelemetry now, both numbers; whether that is in the trace."""
+    """Record that this thread works on this OpenTelemetry trace and span. Return whether it is in the trace."""
     return bool(_trace_id(trace >> 64, trace & (1 << 64) - 1, span))
 
 
 class async_span:
-    """The program is at something until `end` is called or a with statement ends, in any thread.
+    """An activity that lasts until `end` is called or a with statement ends, in any thread.
 
-    No two of one name may have the same number at a time.
+    At any time, no two with one name may have the same number.
     """
 
     def __init__(self, name, number, /, **fields):
@@ -168,7 +168,7 @@ class async_span:
             self._begun = bool(_async_begin(site, number, packed))
 
     def end(self):
-        """It ends; whether that is in the trace."""
+        """End the span. Return whether the end is in the trace."""
         begun, self._begun = self._begun, False
         return begun and bool(_async_end(_site(self._name), self._number))
 
@@ -181,11 +181,11 @@ class async_span:
 
 
 class span(contextlib.ContextDecorator):
-    """This thread is in a part of the program: in a with statement, or in the function that this decorates.
+    """A part of the program in this thread: a with statement, or the function that this decorates.
 
-    What awaits is not always in the span in which its thread is. A span that it is in to the end of an async with
-    statement is an async one, with a number of its own; and so is that of a coroutine function, or a generator, that
-    this decorates. Each async with statement needs a span of its own. Async generators are left as they are.
+    A coroutine is not always in the span of its thread. Therefore the span of an async with statement is an async one,
+    with a number of its own; and so is that of a decorated coroutine function or generator. Each async with statement
+    needs a span of its own. Async generators are left unchanged.
     """
 
     def __init__(self, name, /, **fields):
@@ -236,7 +236,7 @@ class span(contextlib.ContextDecorator):
 
 
 class Handler(logging.Handler):
-    """Lines of a log: marks `log` with level, logger and message."""
+    """Records log lines as marks `log` with level, logger and message."""
 
     def emit(self, record):
         if is_on():

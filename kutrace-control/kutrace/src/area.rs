@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The memory that the recorder grants this process, and each thread's way into it.
+//! The memory that the recorder grants this process, and each thread's access to it.
 //!
-//! The process attaches once, before anybody can have put it into a sandbox: it maps an area of addresses, and memory for
-//! what its threads know. From then on nothing here makes a system call, so no filter, limit or lost right can make a
-//! difference. Whoever reads an address of the area in a trace is granted the unit of that address, or finds a word that
-//! says that there is no room.
+//! The process attaches once, before it can have been put into a sandbox: it maps an area of addresses, and memory for
+//! the state of its threads. From then on nothing here makes a system call, so no filter, limit or lost privilege
+//! matters. A thread that reads an address of the area during a trace is granted the unit at that address, or reads a
+//! word that means that there is no room.
 //!
-//! A thread's state is a [`Stream`] in pages that the kernel clears in the child of a fork, as the area of the child is
-//! another in the same place. So that nothing is left of another process, another trace, or nothing at all, are one
-//! question: is the stream's trace the one that is recorded now? A thread that ends gives its stream back.
+//! A thread's state is a [`Stream`] in pages that the kernel clears in the child of a fork, because the child has a
+//! different area in the same place. One check therefore covers leftovers of another process, leftovers of another
+//! trace, and an empty stream: is the stream's trace the one being recorded now? A thread that ends gives its stream
+//! back.
 //!
-//! What is read of the area is a number that somebody may have put there: it never leads out of the area.
+//! A number read from the area may have been put there by anyone: it never leads out of the area.
 //!
-//! Invariants: no two threads ever point to the same stream, also in the child of a fork, because those that were given
-//! out are not given out again before their thread has given them back. A unit is asked for by no two threads, before all
-//! others of its sort were: who is late to write into what a trace had writes into nobody's. What was mapped stays.
+//! Invariants: no two threads ever point to the same stream, not even in the child of a fork, because a stream is given
+//! out again only after its thread has given it back. No two threads ask for the same unit before all other units of
+//! its kind were asked for: a thread that writes late into a unit of an earlier trace writes into a unit that has no
+//! other owner. Mappings stay.
 
 #![allow(unsafe_code)]
 
@@ -31,73 +33,73 @@ use kutrace_format::abi::programs::{
 use crate::stream::{Lane, Position};
 use crate::sys;
 
-/// Threads that can record at a time.
+/// Maximum number of threads that record at the same time.
 const STREAMS: u32 = 65536;
-/// How many units of which others have something a thread passes over before it gives up for now.
+/// Number of occupied units that a thread skips before it gives up for now.
 const TRIES: u32 = 16;
-/// [`Stream::asks`]: only for a page, as there is no room for a run.
+/// [`Stream::asks`]: ask only for a page, as there is no room for a run.
 const SMALL: u32 = 2;
-/// [`Stream::asks`]: for nothing more in this trace.
+/// [`Stream::asks`]: ask for nothing more in this trace.
 const FULL: u32 = u32::MAX;
-/// Bits of the TSC below those that a [`pause`] has: some ms, in which what it waits for may be over.
+/// Number of low bits of the TSC that a [`pause`] drops: a few ms, within which the reason for the pause may end.
 const PAUSE_SHIFT: u32 = 24;
 
-/// What a thread knows.
+/// State of one thread.
 #[repr(C, align(64))]
 pub struct Stream {
-    /// First, as it is what is written.
+    /// First, because it is the field that every record writes.
     position: AtomicU64,
-    /// The trace that all this is of; 0 for none.
+    /// The trace that the other fields belong to; 0 for none.
     trace: AtomicU32,
-    /// What it asks for next: 0 the first page, 1 a run, [`SMALL`], [`FULL`], or nothing in a [`pause`].
+    /// The next request: 0 for the first page, 1 for a run, [`SMALL`], [`FULL`], or none during a [`pause`].
     asks: AtomicU32,
     deadline: AtomicU64,
-    /// The attachment.
+    /// Number of the attachment.
     serial: AtomicU32,
-    /// The next of those that were given back.
+    /// The next stream in the list of free ones.
     next: AtomicU32,
     /// Address of the area.
     base: AtomicU64,
 }
 
-/// What all threads of the process know.
+/// State shared by all threads of the process.
 #[repr(C, align(64))]
 struct Process {
-    /// The trace that it is attached to; 0 for none.
+    /// The trace that the process is attached to; 0 for none.
     trace: AtomicU32,
-    /// The attachment.
+    /// Number of the attachment.
     serial: AtomicU32,
-    /// A trace in which it was refused that.
+    /// The trace that refused to attach the process.
     refused: AtomicU32,
-    /// Units that were asked for: of a page, and runs.
+    /// Number of units requested: of a page, and runs.
     pages: AtomicU32,
     runs: AtomicU32,
-    /// Of the streams that were given back the first, 0 for none; and above it how many were taken from there.
+    /// Low half: index of the first free stream, 0 for none. High half: number of streams taken from the list.
     free: AtomicU64,
 }
 
-/// What is mapped: zeroes, which are valid, and zeroes again in the child of a fork.
+/// Layout of the mapping: zeroes, which are valid, and zeroes again in the child of a fork.
 #[repr(C)]
 struct Arena {
     process: Process,
     streams: [Stream; STREAMS as usize],
 }
 
-/// The stream of a thread that has none: of no trace.
+/// The stream of a thread that has none yet: it belongs to no trace.
 static NONE: Stream = Stream::new();
 
 /// Null before the process has attached.
 static ARENA: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
 /// Address of the area.
 static BASE: AtomicU64 = AtomicU64::new(0);
-/// How many streams were given out, in this process and those that it comes from. The first is nobody's.
+/// Number of streams given out, in this process and its ancestors. Stream 0 is never given out.
 static GIVEN: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
     static STREAM: Cell<*const Stream> = const { Cell::new(&raw const NONE) };
 }
 
-/// Maps the area, unless that was done: whether the process has one.
+/// Maps the area unless it is mapped already. Returns true if the process has one.
 pub fn attach() -> bool {
     if arena().is_some() {
         return true;
@@ -108,7 +110,7 @@ pub fn attach() -> bool {
         return false;
     };
     let base = area.expose_provenance() as u64;
-    // Of several threads the first has its way.
+    // If several threads map at the same time, the first wins.
     if BASE.compare_exchange(0, base, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         sys::unmap(arena, size_of::<Arena>());
         sys::unmap(area, AREA_BYTES as usize);
@@ -120,7 +122,7 @@ pub fn attach() -> bool {
 }
 
 fn arena() -> Option<&'static Arena> {
-    // SAFETY: null, or a mapping of zeroes, which are a valid Arena, and which stays.
+    // SAFETY: null, or a mapping of zeroes, which are a valid Arena, and the mapping stays.
     unsafe { ARENA.load(Ordering::Acquire).as_ref() }
 }
 
@@ -137,13 +139,13 @@ impl Stream {
         }
     }
 
-    /// The number of the process' attachment, if the stream is of this trace.
+    /// Number of the process' attachment, if the stream belongs to this trace.
     #[inline(always)]
     pub fn serial(&self, trace: u32) -> Option<u32> {
         (self.trace.load(Ordering::Acquire) == trace).then(|| self.serial.load(Ordering::Relaxed))
     }
 
-    /// Begins with a trace, in this thread; a handler that comes between does the same.
+    /// Resets the stream for a trace, in this thread; a signal handler that interrupts it does the same.
     fn begin(&self, trace: u32, serial: u32) {
         self.position.store(Position::NONE.0, Ordering::Relaxed);
         self.deadline.store(0, Ordering::Relaxed);
@@ -153,7 +155,7 @@ impl Stream {
         self.trace.store(trace, Ordering::Release);
     }
 
-    /// The word of the area at this offset.
+    /// The word at this offset of the area.
     #[inline(always)]
     fn word(&self, offset: u32) -> &AtomicU64 {
         word_at(self.base.load(Ordering::Relaxed), offset)
@@ -162,20 +164,20 @@ impl Stream {
 
 #[inline(always)]
 fn word_at<'a>(base: u64, offset: u32) -> &'a AtomicU64 {
-    // SAFETY: the offset is in the area at `base`, which is aligned and stays mapped; whoever else uses the word, it is
-    // atomic here.
+    // SAFETY: the offset is in the area at `base`, which is aligned and stays mapped; other users of the word do not
+    // matter, since it is atomic here.
     unsafe { &*ptr::with_exposed_provenance(base as usize + offset as usize) }
 }
 
-/// This thread's stream; of no trace, if it has none.
+/// This thread's stream; one that belongs to no trace if the thread has none.
 #[inline(always)]
 pub fn stream() -> &'static Stream {
     // SAFETY: it points to NONE or into the arena, which stays.
     unsafe { &*STREAM.get() }
 }
 
-/// This thread's stream, made ready for a trace; `None` if the process has no memory, or if more threads live than there
-/// are streams, of which a lost entry is counted.
+/// This thread's stream, prepared for a trace; `None` if the process has no memory, or if there are more live threads
+/// than streams, which counts as a lost entry.
 #[cold]
 pub fn prepare(trace: u32) -> Option<&'static Stream> {
     let Arena { process, streams } = arena()?;
@@ -196,7 +198,7 @@ pub fn prepare(trace: u32) -> Option<&'static Stream> {
     Some(mine)
 }
 
-/// A thread ends. What it does after that, it does as another.
+/// Runs when a thread ends. A record that the thread makes afterwards gets another stream.
 unsafe extern "C" fn give_back(stream: *mut c_void) {
     let Some(Arena { process, streams }) = arena() else { return };
     STREAM.set(&raw const NONE);
@@ -205,7 +207,7 @@ unsafe extern "C" fn give_back(stream: *mut c_void) {
 }
 
 impl Process {
-    /// The number of the attachment to a trace. Threads that ask at a time get the same.
+    /// Number of the attachment to a trace. Threads that ask at the same time get the same number.
     fn serial(&self, trace: u32) -> Option<u32> {
         if self.trace.load(Ordering::Acquire) == trace {
             return Some(self.serial.load(Ordering::Relaxed));
@@ -223,7 +225,7 @@ impl Process {
         Some(serial)
     }
 
-    /// A stream that a thread has given back, or one that nobody had.
+    /// A stream that a thread has given back, or one that was never used.
     fn take_stream(&self, streams: &'static [Stream]) -> Option<&'static Stream> {
         let mut free = self.free.load(Ordering::Acquire);
         while free as u32 != 0 {
@@ -272,7 +274,7 @@ impl Process {
             match sys::ask(stream.word(unit.offset())) {
                 0 => return Ok(unit),
                 word @ (NO_ROOM | LATER) => return Err(word),
-                // Another thread has it still.
+                // Another thread still has this unit.
                 _ => {}
             }
         }
@@ -280,7 +282,7 @@ impl Process {
     }
 }
 
-/// Writes a name into the area of `stream`: its number, or `None` where there is no room.
+/// Writes a name into the area of `stream`. Returns its number, or `None` if there is no room.
 pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
     let name = &name[..name.len().min(TEXT_MAX)];
     let words = (2 + name.len()).div_ceil(8);
@@ -314,7 +316,7 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
     Some(at / 8)
 }
 
-/// Where the next name goes and up to where names may, as the area says; `None` for a place where no name can be.
+/// Offset of the next name and end of the space for names, from the area's word; `None` if no name can be there.
 fn names_left(seen: u64) -> Option<(u32, u32)> {
     let (at, end) = match seen {
         0 => (NAMES_AT, PAGE_BYTES),
@@ -323,8 +325,8 @@ fn names_left(seen: u64) -> Option<(u32, u32)> {
     (at >= NAMES_AT && at % 8 == 0 && at <= end && end <= WORDS_AT && end % PAGE_BYTES == 0).then_some((at, end))
 }
 
-/// [`Stream::asks`] in a time in which nothing is asked for, as the process is above its rate, or a stream is read late.
-/// None of the others.
+/// [`Stream::asks`] for a period without requests, because the process is above its rate, or a stream is read late.
+/// Differs from all other values of the field.
 fn pause(tsc: u64) -> u32 {
     1 << 31 | (tsc >> PAUSE_SHIFT) as u32 & (u32::MAX >> 2)
 }
@@ -393,11 +395,11 @@ impl Lane for &'static Stream {
 mod tests {
     use super::*;
 
-    /// What is in the area names no place outside of it, whoever has written that.
+    /// No content of the area, whoever wrote it, makes an access leave the area.
     #[test]
     fn no_word_of_an_area_leads_out_of_it() {
         const PAGE: usize = PAGE_BYTES as usize / 8;
-        // Pages of names, and what is after them.
+        // Pages of names, and the words after them.
         let memory: Vec<AtomicU64> = (0..WORDS_AT as usize / 8 + 2 * PAGE).map(|_| AtomicU64::new(0)).collect();
         let stream = Stream::new();
         stream.base.store(memory.as_ptr().expose_provenance() as u64, Ordering::Relaxed);
@@ -423,7 +425,7 @@ mod tests {
         }
         assert_eq!(define(0, 0), Some(NAMES_AT / 8));
         assert_eq!(define(names - 8, names), Some(WORDS_AT / 8 - 1));
-        // The next page has a name of another thread's already, or is not granted.
+        // The next page already has a name of another thread, or is not granted.
         assert_eq!(define(page, page), Some(PAGE_BYTES / 8));
         assert_eq!(define(page, page), Some(PAGE_BYTES / 8));
         memory[2 * PAGE].store(NO_ROOM, Ordering::Relaxed);

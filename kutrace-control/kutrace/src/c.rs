@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The functions of include/kutrace.h and include/kutrace_original.h, where each is described.
+//! The functions of include/kutrace.h and include/kutrace_original.h, which describe each of them.
 
 #![allow(unsafe_code)]
 
@@ -17,20 +17,20 @@ use crate::original::{insert_event, insert_name, name, rpc, text, Named};
 use crate::site::Site;
 use crate::{otel, state};
 
-/// A text of C, or null.
+/// A string of C, or null.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 struct Text(*const c_char);
 
 impl Text {
-    /// Its bytes without the zero at the end; none for null.
+    /// The bytes without the zero at the end; none for null.
     ///
     /// # Safety
-    /// Unless null, it ends with a zero byte and stays as it is while the answer is used.
+    /// Unless null, it ends with a zero byte and is not changed while the result is used.
     unsafe fn bytes<'a>(self) -> &'a [u8] {
         match self.0.is_null() {
             true => &[],
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller guarantees it.
             false => unsafe { CStr::from_ptr(self.0) }.to_bytes(),
         }
     }
@@ -44,7 +44,7 @@ macro_rules! recording {
             if state::trace() == 0 {
                 return 0;
             }
-            // SAFETY: kutrace.h asks for what is needed.
+            // SAFETY: required by kutrace.h.
             let $text = unsafe { $text.bytes() };
             $does
         }
@@ -89,7 +89,7 @@ unsafe extern "C" fn kutrace_span_begin(name: Text) -> u64 {
     if state::trace() == 0 {
         return 0;
     }
-    // SAFETY: kutrace.h asks for what is needed.
+    // SAFETY: required by kutrace.h.
     rpc::begin_span(unsafe { name.bytes() })
 }
 
@@ -114,7 +114,7 @@ unsafe extern "C" fn kutrace_addname(kind: u16, number: u32, name: Text) -> c_lo
     if state::trace() == 0 {
         return 0;
     }
-    // SAFETY: kutrace.h asks for what is needed.
+    // SAFETY: required by kutrace.h.
     insert_name(kind.into(), number, unsafe { name.bytes() })
 }
 
@@ -148,7 +148,7 @@ macro_rules! of_site {
     ($($function:ident($site:ident $(, $argument:ident: $kind:ty)*) $does:expr;)*) => {$(
         #[no_mangle]
         unsafe extern "C" fn $function($site: *const Site $(, $argument: $kind)*) -> c_long {
-            // SAFETY: kutrace.h asks for a place that stays.
+            // SAFETY: kutrace.h requires a place that stays.
             let $site = unsafe { &*$site };
             $does.into()
         }
@@ -176,7 +176,7 @@ macro_rules! of_fields {
     ($($function:ident($site:ident, $typed:ident $(, $argument:ident: $kind:ty)*) $does:expr;)*) => {$(
         #[no_mangle]
         unsafe extern "C" fn $function($site: *const Site $(, $argument: $kind)*, typed: *const Typed) -> c_long {
-            // SAFETY: kutrace.h asks for a place that stays, and for fields.
+            // SAFETY: kutrace.h requires a place that stays, and fields.
             let ($site, $typed) = unsafe { (&*$site, &*typed) };
             $does
         }
@@ -194,10 +194,10 @@ extern "C" fn kutrace_trace_id(high: u64, low: u64, span: u64) -> c_long {
     otel::trace_id(u128::from(high) << 64 | u128::from(low), span).into()
 }
 
-/// Adds the words of a text to fields, of which kutrace.h counts it and adds its type.
+/// Adds the words of a text to fields; kutrace.h counts the field and adds its type.
 #[no_mangle]
 unsafe extern "C" fn kutrace_fields_text(typed: *mut Typed, text: Text) {
-    // SAFETY: kutrace.h asks for both.
+    // SAFETY: kutrace.h requires both.
     let (typed, text) = unsafe { (&mut *typed, text.bytes()) };
     typed.fields = typed.fields.bytes(text, false);
 }

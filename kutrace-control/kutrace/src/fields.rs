@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the fields of an entry are, packed as the format has it. Nothing here allocates.
+//! Values of the fields of an entry, packed in the encoding of the format. Nothing here allocates.
 
 #![forbid(unsafe_code)]
 
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use kutrace_format::abi::programs::{PAYLOAD_MAX, TEXT_CUT};
 
-/// Values of fields, in the order in which the name has them: 15 words in all, of which a number takes one.
+/// Values of fields, in the order of their names: 15 words in total, one for each number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Fields {
@@ -18,19 +18,19 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// None.
+    /// No fields.
     #[inline]
     pub const fn new() -> Fields {
         Fields { used: 0, words: [0; PAYLOAD_MAX] }
     }
 
-    /// What they are packed into.
+    /// The packed words.
     #[inline]
     pub fn words(&self) -> &[u64] {
         self.words.get(..self.used).unwrap_or(&self.words)
     }
 
-    /// A number; where there is no room it is left out.
+    /// Adds a number; it is dropped if there is no room.
     #[inline]
     #[must_use]
     pub fn u64(mut self, value: u64) -> Fields {
@@ -38,7 +38,7 @@ impl Fields {
         self
     }
 
-    /// The same in place.
+    /// Like [`Fields::u64`], in place.
     #[inline]
     pub fn push(&mut self, value: u64) {
         if let Some(word) = self.words.get_mut(self.used) {
@@ -47,7 +47,7 @@ impl Fields {
         }
     }
 
-    /// A text, as much of it as has room.
+    /// Adds a text, truncated to the room left.
     #[must_use]
     pub fn str(self, text: &str) -> Fields {
         self.text(text, false)
@@ -62,7 +62,7 @@ impl Fields {
         self.bytes(&text.as_bytes()[..end], cut || end < text.len())
     }
 
-    /// A text, as much of what `value` shows as has room.
+    /// Adds the text of `value`, truncated to the room left.
     #[must_use]
     pub fn display(self, value: impl fmt::Display) -> Fields {
         let mut shown = Shown::default();
@@ -71,12 +71,12 @@ impl Fields {
         self.text(text, shown.cut)
     }
 
-    /// Whether nothing has room any more.
+    /// Returns whether there is no room left.
     pub fn is_full(&self) -> bool {
         self.used >= PAYLOAD_MAX
     }
 
-    /// Bytes that are a text; `cut` says that there were more.
+    /// Adds the bytes of a text; `cut` means that the text was longer.
     pub(crate) fn bytes(mut self, text: &[u8], cut: bool) -> Fields {
         let room = 8 * PAYLOAD_MAX.saturating_sub(self.used);
         let Some(most) = room.checked_sub(1) else { return self };
@@ -91,7 +91,7 @@ impl Fields {
     }
 }
 
-/// The beginning of a text that is being shown.
+/// The beginning of a formatted text.
 struct Shown {
     bytes: [u8; 8 * PAYLOAD_MAX],
     used: usize,
@@ -114,7 +114,7 @@ impl fmt::Write for Shown {
         self.bytes[self.used..self.used + len].copy_from_slice(&text.as_bytes()[..len]);
         self.used += len;
         self.cut = len < text.len();
-        // What comes later is not looked at.
+        // The rest of the text is ignored.
         if self.cut {
             Err(fmt::Error)
         } else {
@@ -123,13 +123,13 @@ impl fmt::Write for Shown {
     }
 }
 
-/// The types of fields, four bits each from the lowest up, in their order.
+/// The types of fields, in their order, four bits each, from the lowest bits up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Kinds(pub u64);
 
 impl Kinds {
-    /// There are no fields, or the text of the name has their types.
+    /// No fields, or the text of the name has their types.
     pub const KNOWN: Kinds = Kinds(0);
 
     const UNSIGNED: u64 = 1;
@@ -138,11 +138,11 @@ impl Kinds {
     const BOOL: u64 = 4;
     const HEX: u64 = 5;
     const TEXT: u64 = 6;
-    /// The letter of each in the format.
+    /// The letter of each type in the format.
     const LETTERS: [u8; 16] = *b"?uifbxs?????????";
 
-    /// A name and those of its fields, each of these after a zero, as the format has them: with each one's type before
-    /// it. `room` is where that is made.
+    /// A name and the names of its fields, each after a zero byte, in the encoding of the format: with each field's
+    /// type before its name. `room` is the buffer for it.
     pub fn before<'a>(self, name: &'a [u8], room: &'a mut [u8]) -> &'a [u8] {
         if self == Kinds::KNOWN {
             return name;
@@ -165,7 +165,7 @@ impl Kinds {
     }
 }
 
-/// Fields with their types, which are known when the program is compiled.
+/// Fields whose types are known at compile time.
 #[derive(Clone, Copy, Debug)]
 pub struct Typed<L> {
     /// Their values.
@@ -173,11 +173,11 @@ pub struct Typed<L> {
     types: PhantomData<L>,
 }
 
-/// The types of fields: none, or those before the last and it.
+/// The types of fields: none, or a list and the type of one more.
 pub trait List {
-    /// How many there are.
+    /// Number of fields.
     const COUNT: u32;
-    /// Which.
+    /// Types of the fields.
     const KINDS: Kinds;
 }
 
@@ -203,29 +203,30 @@ impl Typed<()> {
 }
 
 impl<L: List> Typed<L> {
-    /// Another field.
+    /// Adds a field.
     #[inline]
     pub fn with<V: Value>(self, value: &V) -> Typed<(L, V)> {
         Typed { fields: value.add_to(self.fields), types: PhantomData }
     }
 }
 
-/// What a field can be. No other crate can name this, so at each place a field has one type, also in generic functions.
+/// Types that a field can have. No other crate can name this trait, so at each place a field has one type, also in
+/// generic functions.
 #[diagnostic::on_unimplemented(
     message = "a field of a mark is an integer, a float, a `bool` or a text, not `{Self}`",
     note = "`format_args!` makes a text of anything, `kutrace::Hex` a number that is shown in base 16"
 )]
 pub trait Value {
-    /// Its type, as in [`Kinds`].
+    /// The type, as in [`Kinds`].
     const KIND: u64;
-    /// These fields and this one.
+    /// Adds this value to fields.
     fn add_to(&self, fields: Fields) -> Fields;
 }
 
-/// What a counter can be: integers.
+/// Types that a counter can have: integers.
 #[diagnostic::on_unimplemented(message = "a counter is an integer, not `{Self}`")]
 pub trait Integer {
-    /// As a trace has it; the nearest that it can have.
+    /// The value in the trace; saturated to its range.
     fn counted(self) -> i64;
 }
 
@@ -233,7 +234,7 @@ pub trait Integer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hex(pub u64);
 
-/// Numbers that take a word, of a kind.
+/// Numbers of one kind that take a word.
 macro_rules! numbers {
     ($($number:ty: $kind:ident = |$value:ident| $word:expr;)*) => {$(
         impl Value for $number {
@@ -264,7 +265,7 @@ numbers! {
     Hex: HEX = |value| value.0;
 }
 
-/// What is shown as a text.
+/// Types that are recorded as a text.
 macro_rules! texts {
     ($($text:ty: |$value:ident, $fields:ident| $added:expr;)*) => {$(
         impl Value for $text {

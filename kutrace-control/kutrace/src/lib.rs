@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Marks, spans, counters and lines of a log of a program in the KUtrace trace of the machine it runs on.
+//! Marks, spans, counters and log lines of a program in the KUtrace trace of the machine it runs on.
 //!
 //! ```
 //! let (path, id, size) = ("/index", 17, 4096);
@@ -10,22 +10,21 @@
 //! kutrace::log!("disk {} full", "sda");
 //! ```
 //!
-//! A name is a literal of up to 119 bytes. A field is an integer, a float, a `bool` or a text, what `format_args!`
-//! makes included; its name is an identifier, several with dots between them, or a literal. All fields of one entry
-//! have 120 bytes, of which a number takes 8 and a text one more than it is long: a text that has no room is cut, which
-//! the trace shows.
+//! A name is a literal of up to 119 bytes. A field is an integer, a float, a `bool` or a text, including the result of
+//! `format_args!`; its name is an identifier, several joined by dots, or a literal. All fields of one entry share 120
+//! bytes: a number takes 8, a text its length plus one. A text that does not fit is truncated, which the trace shows.
 //!
-//! While nothing is traced each is a load and a branch, on any kernel, and neither fields nor counters are computed.
-//! While something is, it goes into memory that the recorder grants each thread, without a system call. All may be used
-//! in any thread and in signal handlers: they allocate nothing, take no lock and leave `errno` alone. They need no
-//! privilege. A `bool` result says whether the trace has it; nothing else about the program depends on it, so it may be
-//! ignored.
+//! While nothing is traced, each macro costs a load and a branch, on any kernel, and neither fields nor counters are
+//! computed. During a trace, records go into memory that the recorder grants each thread, without a system call. All
+//! macros may be used in any thread and in signal handlers: they allocate nothing, take no lock and leave `errno`
+//! alone. They need no privilege. A `bool` result is true if the record is in the trace; nothing else about the program
+//! depends on it, so it may be ignored.
 //!
-//! What programs say that were written for the original KUtrace is in [`original`].
+//! The functions of the original KUtrace library are in [`original`].
 //!
-//! Invariants: before `main`, and in [`attach`], /sys/kernel/kutrace or /dev/kutrace_programs are mapped; after that there
-//! is no system call but 1023, or what is in its place, of those functions that are documented as one; a call that finds
-//! the tracing off changes nothing.
+//! Invariants: before `main`, and in [`attach`], /sys/kernel/kutrace or /dev/kutrace_programs are mapped; after that,
+//! the only system call is 1023, or its replacement, by the functions that are documented as making one; a call while
+//! tracing is off changes nothing.
 
 #![deny(unsafe_code)]
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a program writes: each makes a static with its name, and records there.
+//! Macros for programs: each creates a static with its name, and records there.
 
 #![forbid(unsafe_code)]
 
-/// Marks this moment with a name, and fields if it has any: `mark!("reply", status = 200, path = path)`; whether that
-/// is in the trace.
+/// Marks this moment with a name, and optional fields: `mark!("reply", status = 200, path = path)`. Returns true if the
+/// mark is in the trace.
 #[macro_export]
 macro_rules! mark {
     ($name:expr $(,)?) => {{
@@ -18,8 +18,8 @@ macro_rules! mark {
     }};
 }
 
-/// This thread is in a part of the program until the [`Span`](crate::Span) is dropped:
-/// `let _find = span!("find", path = path);`. Spans nest.
+/// This thread is in a part of the program until the [`Span`](crate::Span) is dropped: `let _find = span!("find", path
+/// = path);`. Spans nest.
 #[macro_export]
 macro_rules! span {
     ($name:expr $(,)?) => {{
@@ -32,7 +32,8 @@ macro_rules! span {
     }};
 }
 
-/// Records how much something is now, an integer: `counter!("queued", queue.len())`; whether that is in the trace.
+/// Records the current value of a counter, an integer: `counter!("queued", queue.len())`. Returns true if it is in the
+/// trace.
 #[macro_export]
 macro_rules! counter {
     ($name:expr, $value:expr $(,)?) => {{
@@ -45,8 +46,8 @@ macro_rules! counter {
     }};
 }
 
-/// The program is at something until the [`AsyncSpan`](crate::AsyncSpan) is dropped, in whichever thread: `let upload =
-/// async_span!("upload", id, size = n);`. No two of one name may have the same number, a `u64`, at a time.
+/// Begins an activity that lasts until the [`AsyncSpan`](crate::AsyncSpan) is dropped, in any thread: `let upload =
+/// async_span!("upload", id, size = n);`. At any time, no two of one name may have the same number, a `u64`.
 #[macro_export]
 macro_rules! async_span {
     ($name:expr, $id:expr $(,)?) => {{
@@ -63,8 +64,8 @@ macro_rules! async_span {
     }};
 }
 
-/// Records a line of a log, made as by `format!`: `log!("disk {name} full")`; whether that is in the trace. It is a
-/// mark `log` with the module and the line, of which 118 bytes have room.
+/// Records a log line, with the arguments of `format!`: `log!("disk {name} full")`. Returns true if it is in the trace.
+/// It is a mark `log` with the module and the line, truncated to 118 bytes.
 #[macro_export]
 macro_rules! log {
     ($($line:tt)+) => {{
@@ -77,7 +78,7 @@ macro_rules! log {
     }};
 }
 
-/// The name of a place and after it those of its fields, each after a zero.
+/// The name of a place, followed by the names of its fields, each after a zero byte.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! field_names {

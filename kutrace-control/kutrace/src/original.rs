@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The marks of the original KUtrace: labels of six characters, RPCs, locks and queues, by system call 1023.
 //!
-//! Each records the time of the call on the CPU that makes it. A `bool` result says whether that is in the trace, which
-//! it is not while nothing is traced; it may be ignored. A lock, a queue and a named span become numbers of 16 bits, so
-//! two names may share one; the recorder is told each name by itself.
+//! Each function records the time of the call on the CPU that makes it. A `bool` result is true if the record is in the
+//! trace, and false while nothing is traced; it may be ignored. A lock, a queue and a named span become numbers of 16
+//! bits, so two names may share one number; the recorder gets each name separately.
 //!
-//! New programs need this for what the marks of the crate's root have no word for: which thread waits for which lock,
-//! which RPC is in which queue, and the program's messages.
+//! New programs need this for marks that the crate's root does not have: the thread that waits for a lock, the RPC that
+//! is in a queue, and the program's messages.
 
 pub mod event;
 mod insert;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which trace and span of OpenTelemetry a thread works on.
+//! The OpenTelemetry trace and span that a thread works on.
 
 #![forbid(unsafe_code)]
 
@@ -9,13 +9,13 @@ use crate::state;
 
 static SITE: Site = Site::new("otel\0strace_id\0sspan_id");
 
-/// This thread works on this span of this trace now: a mark `otel(trace_id=...,span_id=...)`, in base 16 as OpenTelemetry
-/// shows them, by which the request is found in both.
+/// Records that this thread now works on this span of this trace: a mark `otel(trace_id=...,span_id=...)`, in base 16
+/// as in OpenTelemetry, by which the request is found in both.
 pub fn trace_id(trace: u128, span: u64) -> bool {
     state::is_on() && SITE.mark_as_typed(&Fields::new().display(Hex::<32>(trace)).display(Hex::<16>(span.into())))
 }
 
-/// A number in as many digits.
+/// A number in exactly `DIGITS` digits.
 struct Hex<const DIGITS: usize>(u128);
 
 impl<const DIGITS: usize> std::fmt::Display for Hex<DIGITS> {

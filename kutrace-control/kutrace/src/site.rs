@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Places in a program that record by their names: moments, spans, counters.
+//! Places in a program that record under their names: moments, spans, counters.
 //!
-//! They go into memory that the recorder grants, without a system call ([`crate::stream`]). What it grants no memory for is
-//! lost, and counted.
+//! Records go into memory that the recorder grants, without a system call ([`crate::stream`]). Records for which it
+//! grants no memory are lost, and counted.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,84 +17,83 @@ use crate::state;
 use crate::stream::{record, record_slowly};
 use crate::sys::{is_zero, Text};
 
-/// A place in the program and its name. It is a static, which the macros make; those whose names are made
-/// while the program runs are leaked.
+/// A place in the program and its name. The macros create it as a static; a place whose name is built at run time is
+/// leaked.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Site {
-    /// The attachment in which it has a number, and from bit 40 on that, as in a word.
+    /// The attachment in which the place has a number, and that number from bit 40 on, as in a word.
     id: AtomicU64,
-    /// The name of up to 119 bytes, then the names of its fields, each after a zero; before these their types, as the
-    /// format has them, where they are known already.
+    /// The name of up to 119 bytes, then the names of its fields, each after a zero byte; the field types come before
+    /// the names, in the encoding of the format, if they are already known.
     name: Text,
 }
 
 impl Site {
-    /// A place of this name, with those of its fields after a zero each.
+    /// A place with this name, followed by the names of its fields, each after a zero byte.
     pub const fn new(name: &'static str) -> Site {
         Site { id: AtomicU64::new(0), name: Text::new(name) }
     }
 
-    /// A place whose name is made while the program runs. It stays until the program ends, so there must be an end to
-    /// how many are made.
+    /// A place whose name is built at run time. It is never freed, so the number of these places must be bounded.
     pub fn leaked(name: &str) -> &'static Site {
         Box::leak(Box::new(Site::new(Box::leak(Box::from(name)))))
     }
 
-    /// This thread is here now; whether that is in the trace.
+    /// Records that this thread is here now. Returns true if the record is in the trace.
     #[inline]
     pub fn mark(&self) -> bool {
         self.put(MARK, Kinds::KNOWN, &[]) > 0
     }
 
-    /// The same with fields.
+    /// Like [`Site::mark`], with fields.
     #[inline]
     pub fn mark_with<L: List>(&self, values: &Typed<L>) -> bool {
         self.put(MARK, L::KINDS, values.fields.words()) > 0
     }
 
-    /// The same with fields whose types the name has.
+    /// Like [`Site::mark`], with fields whose types are in the name.
     #[inline]
     pub fn mark_as_typed(&self, fields: &Fields) -> bool {
         self.put(MARK, Kinds::KNOWN, fields.words()) > 0
     }
 
-    /// This thread begins with a span; [`Site::end`] ends it, in the same thread. Spans nest.
+    /// Begins a span of this thread; [`Site::end`] ends it, in the same thread. Spans nest.
     #[inline]
     pub fn begin(&self) -> bool {
         self.put(BEGIN, Kinds::KNOWN, &[]) > 0
     }
 
-    /// The same with fields whose types the name has.
+    /// Like [`Site::begin`], with fields whose types are in the name.
     #[inline]
     pub fn begin_as_typed(&self, fields: &Fields) -> bool {
         self.put(BEGIN, Kinds::KNOWN, fields.words()) > 0
     }
 
-    /// And ends it, and every span that was begun inside.
+    /// Ends the span, and every span that was begun inside it.
     #[inline]
     pub fn end(&self) -> bool {
         self.put(END, Kinds::KNOWN, &[]) > 0
     }
 
-    /// What is counted here is this much now.
+    /// Records the current value of the counter.
     #[inline]
     pub fn counter(&self, value: impl Integer) -> bool {
         self.put(VALUE, Kinds::KNOWN, &[value.counted() as u64]) > 0
     }
 
-    /// A span begins that any thread may end, by [`Site::async_end`] of a place with the same name and the same number;
-    /// its fields have types that the name has.
+    /// Begins a span that any thread may end, by [`Site::async_end`] of a place with the same name and the same number;
+    /// the types of its fields are in the name.
     pub fn async_begin(&self, id: u64, fields: &Fields) -> bool {
         self.put_numbered(id, Kinds::KNOWN, fields) > 0
     }
 
-    /// And ends.
+    /// Ends the span with this number.
     pub fn async_end(&self, id: u64) -> bool {
         self.put(ASYNC_END, Kinds::KNOWN, &[id]) > 0
     }
 
-    /// A span that any thread may end begins. The fields take at most 14 words here: whatever has no room is left out.
+    /// Begins a span that any thread may end. The fields take at most 14 words here: words beyond that are dropped.
     pub(crate) fn put_numbered(&self, id: u64, kinds: Kinds, fields: &Fields) -> i64 {
         if is_zero(state::word()) {
             return 0;
@@ -111,33 +110,33 @@ impl Site {
         Span { site: self.begin().then_some(self), thread: PhantomData }
     }
 
-    /// The same with fields.
+    /// Like [`Site::span`], with fields.
     #[inline]
     pub fn span_with<L: List>(&'static self, values: &Typed<L>) -> Span {
         let is_recorded = self.put(BEGIN, L::KINDS, values.fields.words()) > 0;
         Span { site: is_recorded.then_some(self), thread: PhantomData }
     }
 
-    /// One that is not recorded.
+    /// A span that is not recorded.
     #[inline]
     pub fn no_span(&'static self) -> Span {
         Span { site: None, thread: PhantomData }
     }
 
-    /// Any thread may end a span by dropping the result.
+    /// Begins a span that any thread may end by dropping the result.
     #[inline]
     pub fn async_span<L: List>(&'static self, id: u64, values: &Typed<L>) -> AsyncSpan {
         let is_recorded = self.put_numbered(id, L::KINDS, &values.fields) > 0;
         AsyncSpan { site: is_recorded.then_some(self), id }
     }
 
-    /// One that is not recorded.
+    /// A span that is not recorded.
     #[inline]
     pub fn no_async_span(&'static self) -> AsyncSpan {
         AsyncSpan { site: None, id: 0 }
     }
 
-    /// Has it recorded, with fields of these types: 1 if it is in the trace, else 0, as C has it.
+    /// Records an entry, with fields of these types. Returns 1 if it is in the trace, else 0, as in C.
     #[inline(always)]
     pub(crate) fn put(&self, kind: u32, kinds: Kinds, payload: &[u64]) -> i64 {
         let word = state::word();
@@ -150,8 +149,8 @@ impl Site {
         }
     }
 
-    /// Records in this thread's memory, if nothing is in the way: false if something is, and nothing was recorded. That
-    /// is so for trace 0, too, of which a stream has no memory.
+    /// Records into this thread's memory on the fast path. Returns false, with nothing recorded, if that is not
+    /// possible; always so for trace 0, in which a stream has no memory.
     #[inline(always)]
     fn put_at_once(&self, trace: u32, kind: u32, payload: &[u64]) -> bool {
         let stream = area::stream();
@@ -161,8 +160,8 @@ impl Site {
         })
     }
 
-    /// The first time in a thread, at a place, or in a trace; where something is in the way, and where there is no
-    /// memory.
+    /// Slow path: the first record of a thread, of a place, or in a trace; and records that the fast path could not
+    /// make.
     #[cold]
     #[inline(never)]
     fn put_slowly(&self, kind: u32, kinds: Kinds, payload: &[u64]) -> i64 {
@@ -172,7 +171,7 @@ impl Site {
         }
     }
 
-    /// Records in this thread's memory: whether there was room, or `None` where it gets none.
+    /// Records into this thread's memory. Returns whether there was room, or `None` if the thread gets no memory.
     fn put_prepared(&self, trace: u32, kind: u32, kinds: Kinds, payload: &[u64]) -> Option<bool> {
         let stream = area::prepare(trace)?;
         let serial = stream.serial(trace)?;
@@ -180,10 +179,10 @@ impl Site {
         let number = if known as u32 == serial {
             (known >> 40) as u32
         } else {
-            // An end does not know the types of the fields that its start has; that it is the first here is rare.
+            // An end does not know the types of the fields of its start; an end is rarely the first record of a place.
             let is_end = kind == END || kind == ASYNC_END;
             let text = if is_end { self.plain() } else { self.name.bytes() };
-            // Where names have no room the entry has none.
+            // If there is no room for the name, the entry has no name.
             let number = match kinds {
                 Kinds::KNOWN => area::define(stream, text),
                 kinds => define_typed(stream, text, kinds),
@@ -205,7 +204,8 @@ impl Site {
     }
 }
 
-/// Writes a name with the types of its fields. Apart, since signal handlers have little stack and this takes some.
+/// Writes a name with the types of its fields. A function of its own, since signal handlers have little stack and this
+/// takes some.
 #[inline(never)]
 fn define_typed(stream: &Stream, name: &[u8], kinds: Kinds) -> Option<u32> {
     area::define(stream, kinds.before(name, &mut [0; TEXT_MAX]))
@@ -215,9 +215,9 @@ fn define_typed(stream: &Stream, name: &[u8], kinds: Kinds) -> Option<u32> {
 #[derive(Debug)]
 #[must_use = "a span ends where it is dropped: let _span = ..."]
 pub struct Span {
-    /// Where its start was recorded, if it was.
+    /// The place that recorded its start, if it was recorded.
     site: Option<&'static Site>,
-    /// It ends in the thread that began it.
+    /// A span ends in the thread that began it.
     thread: PhantomData<*const ()>,
 }
 
@@ -230,11 +230,11 @@ impl Drop for Span {
     }
 }
 
-/// A program is at something, from [`crate::async_span!`] until this is dropped, in whichever thread.
+/// An activity of the program, from [`crate::async_span!`] until this is dropped, in any thread.
 #[derive(Debug)]
 #[must_use = "a span ends where it is dropped: let upload = ..."]
 pub struct AsyncSpan {
-    /// Where its start was recorded, if it was.
+    /// The place that recorded its start, if it was recorded.
     site: Option<&'static Site>,
     id: u64,
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A recorder without a kernel's, in place of [`real`]'s: memory of the program's own, whose oldest units are given up as
-//! the module does in wrap mode, and the page that tells whether anything is traced. It is for timing the library.
+//! A replacement for a kernel's recorder, in place of [`real`]'s: the program's own memory, whose oldest units are
+//! given up as by the module in wrap mode, and the page that shows whether anything is traced. It is for timing the
+//! library.
 
 #![allow(unsafe_code)]
 
-// The stand-in takes the place of some of it, and only then can another crate call the rest.
+// The stand-in replaces some of it, and only then can another crate call the rest.
 #[allow(dead_code, clippy::not_unsafe_ptr_arg_deref)]
 #[path = "sys.rs"]
 mod real;
@@ -22,10 +23,10 @@ pub use real::*;
 
 /// The word of the page: the number of the trace, 0 for none.
 pub static TRACE: AtomicU32 = AtomicU32::new(0);
-/// Where the area is.
+/// Address of the area.
 static AREA: AtomicU64 = AtomicU64::new(0);
 
-/// What a process may have in runs, as the module has it from the start.
+/// Maximum size of a process' runs, the module's default.
 const QUOTA: u64 = 4 << 20;
 
 /// The page, without the kernel's.
@@ -44,7 +45,7 @@ pub fn map_area() -> Result<*mut c_void> {
     Ok(at)
 }
 
-/// Grants a unit: of runs the one that is as far before it as the quota reaches is given up.
+/// Grants a unit; for a run, the run before it by the size of the quota is given up.
 pub fn ask(word: &AtomicU64) -> u64 {
     let (area, runs) = (AREA.load(Ordering::Relaxed), AREA_BYTES - u64::from(RUNS_AT));
     let offset = word.as_ptr().expose_provenance() as u64 - area;
@@ -53,7 +54,7 @@ pub fn ask(word: &AtomicU64) -> u64 {
     } else if let Some(run) = offset.checked_sub(RUNS_AT.into()) {
         let oldest = area + u64::from(RUNS_AT) + (run + runs - QUOTA) % runs;
         let at = ptr::with_exposed_provenance_mut(oldest as usize);
-        // SAFETY: nobody writes there any more.
+        // SAFETY: no thread writes there any more.
         let given_up = unsafe { madvise(at, RUN_BYTES as usize, Advice::LinuxRemove) };
         debug_assert!(given_up.is_ok());
         let at = ptr::with_exposed_provenance_mut((area + offset) as usize);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Whether anything is traced.
+//! State of tracing: on or off.
 //!
-//! A word in a page that every program may read is 0 while nothing is traced, else the number of the trace. It is mapped
-//! when the program begins, as the area is ([`crate::area`]), before a sandbox can be in the way: a recorder without hooks
-//! shows one, and has the programs' calls made by its device; else the kernel does. Where there is no such page a word of
-//! ours takes its place: one that is always 0 if the kernel has no hooks, until [`attach`] finds a recorder, and one that
-//! never is if it has (the original's), so that each call asks it.
+//! A word in a page that every program may read is 0 while nothing is traced, otherwise the number of the trace. The
+//! page is mapped when the program begins, like the area ([`crate::area`]), before a sandbox can prevent that. A
+//! recorder without hooks provides the page, and its device takes the programs' calls; otherwise the kernel provides
+//! it. Without a page, a word of ours takes its place. If the kernel has no hooks, the word is always 0 until
+//! [`attach`] finds a recorder; if it has hooks (the original's), the word is never 0, so that each call asks the
+//! kernel.
 //!
-//! Invariants: a word that [`WORD`] ever pointed to is readable until the program ends; no thread makes system call 1023
-//! under a filter that decides which calls it may make, as many of them kill whoever makes one they do not know.
+//! Invariants: a word that [`WORD`] ever pointed to is readable until the program ends; no thread makes system call
+//! 1023 under a filter of system calls, because many filters kill a thread that makes an unknown one.
 
 use std::cell::Cell;
 use std::io;
@@ -20,13 +21,13 @@ use rustix::io::Errno;
 
 use crate::{area, sys};
 
-/// What [`UNKNOWN`] and [`ASK`] say: more traces than a kernel records.
+/// Value of [`UNKNOWN`] and [`ASK`]: higher than the number of traces that a kernel records.
 const UNSURE: u32 = i32::MAX as u32;
-/// The word, before anybody looked for it.
+/// The word before the first search for a page.
 static UNKNOWN: AtomicU32 = AtomicU32::new(UNSURE);
-/// The word where only the recorder can tell.
+/// The word if only the recorder knows the state.
 static ASK: AtomicU32 = AtomicU32::new(UNSURE);
-/// The word where there is no recorder: a page, which [`attach`] replaces by that of one.
+/// The word if there is no recorder: a page, which [`attach`] replaces by a recorder's page.
 static NEVER: Page = Page([const { AtomicU32::new(0) }; sys::PAGE_BYTES / 4]);
 
 #[repr(C, align(4096))]
@@ -36,7 +37,7 @@ extern "C" fn begin() {
     look();
 }
 
-/// What the program does before all else.
+/// Runs before `main` and before all other code of the program.
 #[allow(unsafe_code)]
 #[used]
 #[link_section = ".init_array"]
@@ -44,9 +45,9 @@ static BEGIN: extern "C" fn() = begin;
 
 static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::from_ref(&UNKNOWN).cast_mut());
 
-/// Whether anything is traced now. A load and a branch while nothing is.
+/// Returns whether anything is traced now. Costs a load and a branch while nothing is.
 ///
-/// A mark asks this itself; it is for what a program would compute for a mark only.
+/// Marks check this themselves; use it to skip computing values that only a mark needs.
 #[inline]
 pub fn is_on() -> bool {
     let word = word();
@@ -59,8 +60,8 @@ pub fn is_on() -> bool {
     }
 }
 
-/// Looks for the recorder once more, for a program that began before the module was loaded: whether the program can
-/// record into memory of its own now. All others have looked before `main`.
+/// Looks for the recorder once more, for a program that began before the module was loaded. Returns true if the program
+/// can now record into its own memory. All other programs have looked before `main`.
 ///
 /// It opens and maps /dev/kutrace_programs, which a sandbox may forbid.
 pub fn attach() -> bool {
@@ -74,7 +75,7 @@ pub fn attach() -> bool {
 /// Asks the recorder whether it is tracing, by a system call.
 ///
 /// # Errors
-/// ENOSYS where no recorder is loaded, or a filter decides which system calls the thread may make.
+/// ENOSYS if no recorder is loaded, or a filter restricts the thread's system calls.
 pub fn test() -> io::Result<bool> {
     answer(call(TEST, 0)).map(|on| on != 0)
 }
@@ -82,15 +83,16 @@ pub fn test() -> io::Result<bool> {
 /// Asks the recorder for the version of its system call: 4.
 ///
 /// # Errors
-/// ENOSYS where no recorder is loaded, or a filter decides which system calls the thread may make.
+/// ENOSYS if no recorder is loaded, or a filter restricts the thread's system calls.
 pub fn version() -> io::Result<u32> {
     answer(call(VERSION, 0)).map(|version| version as u32)
 }
 
-/// Whether the recorder has its page, and so takes calls by its device.
+/// True if the recorder provides the page, and therefore takes calls by its device.
 static BY_DEVICE: AtomicBool = AtomicBool::new(false);
 
-/// Makes system call 1023, if this thread may, or what there is in its place: its value, or a negative errno.
+/// Makes system call 1023 if this thread may, or the equivalent call of the device. Returns its value, or a negative
+/// errno.
 pub fn call(command: u64, word: u64) -> i64 {
     look();
     if BY_DEVICE.load(Ordering::Relaxed) {
@@ -104,7 +106,7 @@ pub fn call(command: u64, word: u64) -> i64 {
     }
 }
 
-/// The same with [`INSERT_MANY`].
+/// Like [`call`], with [`INSERT_MANY`].
 pub fn insert_many(words: &[u64; WORDS]) -> i64 {
     look();
     if BY_DEVICE.load(Ordering::Relaxed) {
@@ -116,19 +118,19 @@ pub fn insert_many(words: &[u64; WORDS]) -> i64 {
     }
 }
 
-/// What is answered in place of a call that is not made.
+/// Result of a call that is not made.
 pub const REFUSED: i64 = -(Errno::NOSYS.raw_os_error() as i64);
 
 thread_local! {
-    /// One more than the trace in which this thread found no filter, or [`FILTERED`].
+    /// One more than the number of the trace in which this thread found no filter, or [`FILTERED`].
     static UNFILTERED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// [`UNFILTERED`]: it found one, which stays.
+/// [`UNFILTERED`] of a thread that has found a filter, which stays.
 const FILTERED: u64 = u64::MAX;
 
-/// Whether this thread may make system call 1023. It looks once in each trace, since a program may put a filter upon itself
-/// at any time.
+/// Returns whether this thread may make system call 1023. Checks once in each trace, since a program may install a
+/// filter at any time.
 fn may_call() -> bool {
     let now = u64::from(seen()) + 1;
     match UNFILTERED.get() {
@@ -142,12 +144,12 @@ fn may_call() -> bool {
     }
 }
 
-/// What the recorder answered, as a result.
+/// Converts the recorder's answer to a result.
 pub fn answer(answer: i64) -> io::Result<u64> {
     u64::try_from(answer).map_err(|_| io::Error::from_raw_os_error(-answer as i32))
 }
 
-/// The number of the trace that is recorded now, 0 for none. Not 0 where only the recorder can tell.
+/// Number of the trace being recorded, 0 for none. Not 0 if only the recorder knows.
 #[inline]
 pub fn trace() -> u32 {
     match seen() {
@@ -156,13 +158,13 @@ pub fn trace() -> u32 {
     }
 }
 
-/// As [`trace`], but not 0 either before anybody called that: what no [`crate::area::Stream`] is of.
+/// Like [`trace`], but also not 0 before the first call of that: a number that no [`crate::area::Stream`] has.
 #[inline(always)]
 pub fn seen() -> u32 {
     word().load(Ordering::Relaxed)
 }
 
-/// The word: 0 while nothing is traced for sure, which each place asks first.
+/// The word, which each place checks first: 0 while certainly nothing is traced.
 #[inline(always)]
 pub fn word() -> &'static AtomicU32 {
     deref(WORD.load(Ordering::Acquire))
@@ -175,13 +177,13 @@ fn deref(word: *mut AtomicU32) -> &'static AtomicU32 {
     unsafe { &*word }
 }
 
-/// The word, once it is known; it stays where it is.
+/// The word, once it is known; its address does not change.
 pub fn known() -> Option<&'static AtomicU32> {
     look();
     Some(word()).filter(|word| !ptr::eq(*word, &UNKNOWN))
 }
 
-/// What the word says, after looking for it if it was not known.
+/// Value of the word, after looking for it if it was not known.
 #[cold]
 fn look() -> u32 {
     if ptr::eq(word(), &UNKNOWN) {
@@ -190,7 +192,7 @@ fn look() -> u32 {
     seen()
 }
 
-/// Where only looking or asking tells.
+/// [`is_on`] if only a search or the recorder can tell.
 #[cold]
 fn is_on_indeed() -> bool {
     match look() {
@@ -199,13 +201,13 @@ fn is_on_indeed() -> bool {
     }
 }
 
-/// Looks for the word. Several threads, or a signal handler meanwhile, may do the same; the first has its way.
+/// Looks for the word. Several threads, or a signal handler in between, may do the same; the first wins.
 #[cold]
 fn find() {
     area::attach();
     let by_device = sys::map_recorder_s_page(None);
     if by_device.is_ok() {
-        // Before the word: who sees that sees this.
+        // Before the word: a thread that sees the word sees this value.
         BY_DEVICE.store(true, Ordering::Relaxed);
     }
     let (found, page) = match by_device.or_else(|_| sys::map_page()) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Recording into a thread's own memory: no system call, no lock, safe in signal handlers and against being killed.
+//! Recording into a thread's own memory: no system call, no lock; safe in signal handlers and if the thread is killed.
 //!
-//! A thread has a *position*: where its next word goes and how much its grant has left, in one number. An entry is claimed by
-//! moving the position with one compare-exchange that only this thread and its signal handlers make, so it needs no
-//! `lock` prefix. Handlers nest strictly: one that comes between any two steps has finished its own entries when the
-//! step after it runs. From that follows all that this file promises:
+//! A thread has a *position*: the offset of its next word and the space left in its grant, in one number. An entry is
+//! claimed by moving the position with one compare-exchange that only this thread and its signal handlers make, so it
+//! needs no `lock` prefix. Handlers nest strictly: one that runs between any two steps has finished its own entries
+//! when the next step runs. This gives all guarantees of this file:
 //!
-//! * No word belongs to two entries: whoever is interrupted before its exchange finds the position moved, and starts
-//!   again.
+//! * No word belongs to two entries: a context that is interrupted before its exchange finds the position moved, and
+//!   starts again.
 //! * Time never goes back along the words: the clock is read after the position, and the exchange fails if anything was
 //!   claimed since.
-//! * An entry is there for every reader from one store on, the last of the call. A thread that is killed at any step
-//!   loses the entry that it was writing and none before it: what it claimed and did not write is zero, or open.
-//! * Every word is less than 2^31 counts later than *deadline* minus that, the time of a full time before it. A grant
-//!   begins with the deadline at 0, so with a full time.
+//! * An entry becomes visible to every reader by one store, the last of the call. A thread that is killed at any step
+//!   loses the entry that it was writing and none before it: a claimed and unwritten part is zero, or open.
+//! * Every word is less than 2^31 counts later than the preceding full time, which is *deadline* minus that number. A
+//!   grant begins with the deadline at 0, and therefore with a full time.
 //!
-//! A grant that a thread asked for, and a handler that came between has got another, stays unused.
+//! If a thread has requested a grant, and a handler has got another one in between, the thread's grant stays unused.
 //!
 //! Invariants: nothing here waits, allocates or makes a system call. The same code runs under an explorer, which kills,
 //! interrupts and reads it at every step.
@@ -24,12 +24,12 @@
 
 use kutrace_format::abi::programs::{word, FULL_TIME, OPEN, SPAN};
 
-/// Byte offset of a thread's next free word in the area, and in the high half how many words its grant has left.
+/// Low half: byte offset of a thread's next free word in the area. High half: number of words left in its grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position(pub u64);
 
 impl Position {
-    /// That of a thread that has no grant.
+    /// Position of a thread that has no grant.
     pub const NONE: Position = Position(0);
 
     /// The start of a grant.
@@ -42,7 +42,7 @@ impl Position {
         self.0 as u32
     }
 
-    /// The position after as many words, if there is room for them: where less than none are left, the number is negative.
+    /// The position after this many words, if they fit: the number is negative if they do not.
     #[inline(always)]
     const fn after_if_fits(self, words: usize) -> Option<Position> {
         let after = self.after(words);
@@ -53,35 +53,36 @@ impl Position {
         }
     }
 
-    /// The same where there is room: more bytes, and less words.
+    /// The position after this many words, which must fit: more bytes, and fewer words.
     #[inline(always)]
     const fn after(self, words: usize) -> Position {
         Position(self.0.wrapping_add((8 * words as u64).wrapping_sub((words as u64) << 32)))
     }
 }
 
-/// What a thread records with. Each function but `grant` and `lose` is one step: a load, a store or an instruction.
+/// The operations that recording needs. Each function except `grant` and `lose` is one step: a load, a store or an
+/// instruction.
 pub trait Lane: Copy {
-    /// Where the next word goes.
+    /// Position of the next word.
     fn position(self) -> Position;
-    /// Moves it, if it is still the same.
+    /// Replaces the position, if it is still `old`.
     fn exchange(self, old: Position, new: Position) -> bool;
     /// The TSC.
     fn now(self) -> u64;
-    /// From when on a full time is needed.
+    /// The TSC from which on a full time is needed.
     fn deadline(self) -> u64;
-    /// Sets it.
+    /// Sets the deadline.
     fn set_deadline(self, tsc: u64);
     /// Writes a word that this context has claimed.
     fn store(self, offset: u32, word: u64);
-    /// Asks for another grant, of which nobody else has anything.
+    /// Requests another grant, in which no other thread has anything.
     fn grant(self) -> Option<Position>;
     /// Counts an entry that has no room.
     fn lose(self);
 }
 
-/// Records a word, whose time is 0, and its payload of at most [`kutrace_format::abi::programs::PAYLOAD_MAX`] words, if
-/// nothing is in the way: false if something is, and nothing was recorded.
+/// Records a word, whose time is 0, and its payload of at most [`kutrace_format::abi::programs::PAYLOAD_MAX`] words, on
+/// the fast path. Returns false, with nothing recorded, if that is not possible.
 #[inline(always)]
 pub fn record<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
     let at = lane.position();
@@ -97,7 +98,8 @@ pub fn record<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
     true
 }
 
-/// The same after an interruption, after a gap in time, or in another grant; false if there is no room, which is counted.
+/// Like [`record`], also after an interruption, after a gap in time, or in another grant; false if there is no room,
+/// which is counted.
 #[cold]
 #[inline(never)]
 pub fn record_slowly<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
@@ -115,7 +117,7 @@ pub fn record_slowly<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
                 }
                 if bridge != 0 {
                     write(lane, at, word(FULL_TIME, 1, 0) | low, &[now]);
-                    // A handler that comes before this bridges once more: too early does no harm.
+                    // A handler that runs before this also writes a full time: one that is too early does no harm.
                     lane.set_deadline(now.saturating_add(SPAN));
                 }
                 write(lane, at.after(bridge), what | low, payload);
@@ -126,13 +128,13 @@ pub fn record_slowly<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
             lane.lose();
             return false;
         };
-        // Before the exchange, so that whoever records first in the grant writes a full time.
+        // Before the exchange, so that the first record in the grant writes a full time.
         lane.set_deadline(0);
         lane.exchange(at, grant);
     }
 }
 
-/// Writes what was claimed. The length comes first, so that a reader can pass over what is not complete.
+/// Writes a claimed entry. The length comes first, so that a reader can skip an incomplete entry.
 #[inline(always)]
 fn write<L: Lane>(lane: L, at: Position, head: u64, payload: &[u64]) {
     if !payload.is_empty() {

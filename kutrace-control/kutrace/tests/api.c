@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls every function of kutrace_original.h, in the main thread, in another one and in a signal handler of that, and prints the
-// answers, one a line. Fails if one changes errno.
+// Calls every function of kutrace_original.h, in the main thread, in a second thread and in a signal handler of the
+// second, and prints the results, one per line. Fails if a function changes errno.
 
 #include <errno.h>
 #include <kutrace.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Programs in other languages, and programs that the kernel restricts, where nothing is traced: they do what they would do
+//! Programs in other languages, and programs that the kernel restricts, while nothing is traced: they do the same as
 //! without the library.
 
 use std::env;
@@ -9,14 +9,14 @@ use std::process::{Command, Output};
 
 const LIBRARY: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Where libkutrace.so of this build is, and where a program of this name is to be.
+/// Folder with libkutrace.so of this build, and the path for a program of this name.
 fn places(name: &str) -> (PathBuf, PathBuf) {
     let library = env::current_exe().unwrap().parent().unwrap().to_path_buf();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).to_path_buf();
     (library, folder.join(name))
 }
 
-/// Compiles a source of the library's with a compiler and its options.
+/// Compiles a source file of the library with a compiler and its options.
 fn compile(compiler: &str, source: &str, options: &[&str], program: &Path) {
     let (library, _) = places("");
     let mut compile = Command::new(compiler);
@@ -85,7 +85,7 @@ fn where_there_is_no_library_python_and_java_do_their_work() {
     }
 }
 
-/// Compiles the example in Java, where there is a compiler: its classes, in a folder.
+/// Compiles the example in Java, if there is a compiler. Returns the folder of its classes.
 fn java(name: &str) -> Option<PathBuf> {
     let (_, classes) = places(name);
     let sources = ["java/kutrace/Kutrace.java", "examples/Service.java"].map(|source| format!("{LIBRARY}/{source}"));
@@ -127,13 +127,13 @@ fn fields_in_java_have_the_types_of_their_values() {
     assert_eq!(run_java(&classes, &folder).lines().collect::<Vec<_>>(), expected);
 }
 
-/// Where a program is.
+/// Path of a program.
 fn which(program: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap();
     env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file()).unwrap()
 }
 
-/// What tests/types.c records.
+/// The records of tests/types.c.
 const TYPES: [&str; 14] = [
     "mark unsigned ua ub uc ud ue uf",
     "mark signed ia ib ic id ie if",
@@ -198,7 +198,7 @@ fn a_program_that_a_filter_would_kill_for_system_call_1023_never_makes_it() {
     let no_recorder = kutrace::original::test().is_err();
     if no_recorder {
         assert_eq!(succeed(&program, &[]), "0 0\n-38 -38\n");
-        // Nor does it where it cannot know of the filter.
+        // Nor does it if it cannot find out about the filter.
         assert_eq!(succeed(&program, &["blind"]), "0 0\n-38 -38\n");
     }
     succeed(&program, &["asked before"]);

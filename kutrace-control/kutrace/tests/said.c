@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What kutrace.py calls of libkutrace.so, each printed: what a program in Python would record, wherever it runs.
+// The functions of libkutrace.so that kutrace.py calls, each of which prints its record, on any kernel.
 
 #include <inttypes.h>
 #include <kutrace.h>
@@ -18,7 +18,7 @@ void kutrace_fields_text(struct kutrace_fields *fields, const char *text) {
     fields->used += 1 + (strlen(text) + 1) / 8;
 }
 
-// The name, and after a blank each field with its type.
+// Prints the name, and after a blank each field with its type.
 static long say(const char *what, const struct kutrace_site *site, const struct kutrace_fields *fields) {
     uint64_t kinds = fields ? fields->kinds : 0;
     printf("%s ", what);

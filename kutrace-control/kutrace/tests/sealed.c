@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A service that the kernel kills as soon as it makes system call 1023, or asks by prctl whether that is so. It sees no
-// /dev/kutrace_programs, and by its argument no page of the recorder's; if that is "blind" it can open no file either, as
-// those that OpenSSH has before it knows its user. Prints what is answered.
+// A service that the kernel kills as soon as it makes system call 1023, or asks by prctl for its filter. It sees no
+// /dev/kutrace_programs, and with an argument no page of the recorder; if that is "blind" it can open no file, like
+// the processes of OpenSSH before authentication. Prints the results.
 
 #include <errno.h>
 #include <kutrace.h>
@@ -32,7 +32,7 @@ static int seal(int is_blind) {
 
 int main(int argc, char **argv) {
     int is_blind = argc > 1 && !strcmp(argv[1], "blind");
-    // One that asks before it is sealed must not remember the answer as one for all time.
+    // A service that asks before it is sealed must not keep the answer forever.
     if (argc > 1 && !is_blind)
         kutrace_test();
     if (seal(is_blind))

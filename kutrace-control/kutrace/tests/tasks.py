@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Spans of tasks that take turns on one thread, of a generator that is put aside, and of a function."""
+"""Spans of tasks that take turns on one thread, of a suspended generator, and of a function."""
 
 import asyncio
 

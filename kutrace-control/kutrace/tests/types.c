@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause Fields of every type, as C and C++ know them, and everything else that
-// kutrace.h has. Linked with said.c it prints them.
+// SPDX-License-Identifier: BSD-3-Clause
+// Fields of every type in C and C++, and all other features of kutrace.h. Linked with said.c it prints them.
 
 #include <kutrace.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the functions answer, in Rust and in C, on whatever kernel the tests run: 0 unless something is traced.
+//! Results of the functions, in Rust and in C, on any kernel that runs the tests: 0 unless something is traced.
 
 use std::borrow::Cow;
 use std::env;

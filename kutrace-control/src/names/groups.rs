@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The control groups that there are now, of version 2.
+//! The current control groups, of version 2.
 //!
-//! Nothing here fails: a group that is removed while it is read is left out.
+//! Nothing here fails: a group that is removed while it is read is skipped.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// A group: the low half of its id, which is the inode of its directory, and its path.
 pub type Group = (u32, Vec<u8>);
 
-/// All groups, where a line of `mountinfo`, which is /proc/self/mountinfo but in tests, says that they are mounted.
+/// All groups, if a line of `mountinfo`, which is /proc/self/mountinfo except in tests, has them mounted.
 pub fn all(mountinfo: &Path) -> Vec<Group> {
     let mounts = fs::read_to_string(mountinfo).unwrap_or_default();
     let mut groups = Vec::new();
@@ -21,7 +21,7 @@ pub fn all(mountinfo: &Path) -> Vec<Group> {
     groups
 }
 
-/// Where the file system of a line is mounted, if it is that of control groups: `id parent dev ROOT PLACE ... - TYPE ...`.
+/// Mount point of a line's file system, if that has the control groups: `id parent dev ROOT PLACE ... - TYPE ...`.
 fn mounted(line: &str) -> Option<PathBuf> {
     let (place, kind) = line.split_once(" - ")?;
     let mut fields = place.split(' ').skip(3);
@@ -29,7 +29,7 @@ fn mounted(line: &str) -> Option<PathBuf> {
     (kind.starts_with("cgroup2 ") && root == "/").then(|| PathBuf::from(place))
 }
 
-/// A group and those below it.
+/// Adds a group and all groups below it.
 fn below(directory: &Path, path: &[u8], groups: &mut Vec<Group>) {
     let Ok(status) = fs::metadata(directory) else { return };
     groups.push((status.ino() as u32, path.to_vec()));

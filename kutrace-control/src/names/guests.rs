@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The guests that this machine runs by KVM, as KVM's folder in debugfs tells: the thread of each virtual CPU, and how
-//! its counter follows from this machine's. And whether this machine is a guest itself.
+//! The guests that this machine runs by KVM, from KVM's folder in debugfs: the thread of each virtual CPU, and the
+//! relation of its counter to this machine's. Also detects whether this machine is a guest itself.
 //!
-//! Nothing here fails: a guest that ends while it is read is left out.
+//! Nothing here fails: a guest that ends while it is read is skipped.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use std::str::FromStr;
 
 use kutrace_format::vcpu::{Scale, Vcpu};
 
-/// KVM's folder, where debugfs usually is.
+/// KVM's folder, at the usual mount point of debugfs.
 pub const KVM: &str = "/sys/kernel/debug/kvm";
 
-/// A virtual CPU: its thread, its number, and the text that says the rest.
+/// A virtual CPU: its thread, its number, and a text with the guest and the scale of the counter.
 pub type Thread = (u32, u32, String);
 
-/// Those of all guests.
+/// The virtual CPUs of all guests.
 pub fn all(kvm: &Path) -> Vec<Thread> {
     let mut threads = Vec::new();
     for guest in folders(kvm) {
@@ -27,7 +27,7 @@ pub fn all(kvm: &Path) -> Vec<Thread> {
             // A virtual CPU that has not run yet has no thread.
             let Some(thread) = value(&folder, "pid").filter(|&thread: &u32| thread > 0) else { continue };
             let Some(offset) = value(&folder, "tsc-offset") else { continue };
-            // Where the processor cannot scale, there are no files that say how.
+            // If the processor cannot scale, there are no files with the scale.
             let ratio = value(&folder, "tsc-scaling-ratio").filter(|&ratio: &u64| ratio > 0);
             let bits = value(&folder, "tsc-scaling-ratio-frac-bits");
             let scale = match (ratio, bits) {
@@ -40,7 +40,8 @@ pub fn all(kvm: &Path) -> Vec<Thread> {
     threads
 }
 
-/// What this machine is a guest of, if /proc/cpuinfo says that it is one and the list of the kernel's clocks of what.
+/// The hypervisor of this machine, if /proc/cpuinfo shows that there is one; the list of the kernel's clocks identifies
+/// it.
 pub fn hypervisor(cpuinfo: &str, clocks: &str) -> Option<&'static str> {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     flags.split_whitespace().find(|flag| *flag == "hypervisor")?;

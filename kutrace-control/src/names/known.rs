@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The parts of programs' files that processes have at present, and had since a file of a trace began.
+//! The executable mappings that processes have now, and had since a file of a trace began.
 //!
-//! Of what is told in long recordings only this is kept: a process that has ended is forgotten with the file in which it
-//! ended, or sooner, if no sample lies in what it had.
+//! Long recordings keep only these: a process that has ended is forgotten with the file in which it ended, or sooner,
+//! if no sample is in its mappings.
 //!
-//! Invariants: nothing grows with the length of a recording, and of ended processes there are [`PAST`] parts at most; what
-//! was told on one CPU is taken in order, and what another CPU tells late does no harm to what came after it.
+//! Invariants: nothing grows with the length of a recording, and ended processes have at most [`PAST`] mappings;
+//! reports of one CPU are taken in order, and a late report of another CPU does not affect later ones.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::maps::{Map, Maps, Process as Seen, Since, Told};
 
-/// Parts of processes that have ended, at most: some tens of megabytes.
+/// Maximum number of mappings of ended processes: some tens of megabytes.
 const PAST: usize = 1 << 18;
-/// With fewer of them, nobody looks which can be forgotten.
+/// With fewer mappings than this, no search for forgettable ones is made.
 const FEW: usize = 1 << 14;
 
-/// What is known.
+/// Mappings of processes.
 #[derive(Debug)]
 pub struct Known {
     processes: BTreeMap<u32, Process>,
-    /// What is over, in the order in which that was told.
+    /// Mappings that have ended, in the order of the reports.
     past: VecDeque<Past>,
-    /// With more of them, those without a sample are looked for.
+    /// Number of ended mappings above which those without a sample are searched.
     many: usize,
-    /// Parts that processes have at present; with more than `full`, /proc is to be asked which are still there.
+    /// Number of current mappings; above `full`, /proc is to be asked which of them still exist.
     held: usize,
     full: usize,
-    /// What was not told, or forgotten too early.
+    /// Number of mappings that were not reported, or were forgotten too early.
     lost: u64,
 }
 
 #[derive(Debug, Default)]
 struct Process {
     parts: Vec<Part>,
-    /// When it last loaded a program.
+    /// Time at which it last loaded a program.
     loaded: u64,
-    /// It may have threads that outlive its first.
+    /// True if it may have threads that outlive its first.
     has_threads: bool,
 }
 
-/// What a process has, since when, and when that was learnt.
+/// A mapping of a process and its start.
 #[derive(Clone, Debug)]
 struct Part {
     since: Since,
@@ -63,7 +63,7 @@ impl Default for Known {
 }
 
 impl Known {
-    /// Takes what was told at a time.
+    /// Takes a report of this time.
     pub fn tell(&mut self, at: u64, told: Told) {
         match told {
             Told::Mapped(tgid, map) => {
@@ -95,14 +95,14 @@ impl Known {
         self.keep(PAST);
     }
 
-    /// Keeps this many of what is over.
+    /// Keeps the last `parts` ended mappings.
     fn keep(&mut self, parts: usize) {
         let many = self.past.len().saturating_sub(parts);
         self.past.drain(..many);
         self.lost += many as u64;
     }
 
-    /// A process has begun with what another has.
+    /// Handles a process that was forked with the mappings of another.
     fn fork(&mut self, child: u32, parent: u32, at: u64) {
         self.end(child, at, |_| true);
         let parts = self.processes.get(&parent).map_or(&[][..], |parent| &parent.parts);
@@ -119,7 +119,7 @@ impl Known {
         }
     }
 
-    /// Of what a process has had since before a time, this is over by then.
+    /// Ends the mappings of a process that it has had since before a time and that `which` selects.
     fn end(&mut self, tgid: u32, at: u64, which: impl Fn(&Part) -> bool) {
         let Some(process) = self.processes.get_mut(&tgid) else { return };
         let over = process.parts.extract_if(.., |part| part.since.ns() < at && which(part));
@@ -134,8 +134,8 @@ impl Known {
         }
     }
 
-    /// Takes what /proc says, which was read from this time on: of what it does not have, nobody told that it was over;
-    /// what it has beyond that, nobody told at all.
+    /// Takes the state of /proc, which was read from time `now` on: mappings that it does not have ended without a
+    /// report; mappings that were unknown began without a report.
     pub fn see(&mut self, now: u64, seen: Vec<(u32, Seen)>) {
         let seen: BTreeMap<u32, Seen> = seen.into_iter().collect();
         let known: Vec<u32> = self.processes.keys().copied().collect();
@@ -161,25 +161,26 @@ impl Known {
         self.full = (2 * self.held).max(FEW);
     }
 
-    /// Whether processes have parts enough that /proc should be [asked](Known::see) which are still there.
+    /// Returns whether there are enough current mappings that /proc should be [asked](Known::see) which still exist.
     pub fn is_full(&self) -> bool {
         self.held > self.full
     }
 
-    /// Whether there are ended processes enough that those without a sample should be [forgotten](Known::forget).
+    /// Returns whether there are enough ended mappings that those without a sample should be
+    /// [forgotten](Known::forget).
     pub fn is_long(&self) -> bool {
         self.past.len() > self.many
     }
 
-    /// Forgets what was over before a time up to which all samples are known, and has none.
+    /// Forgets mappings without a sample that ended before a time up to which all samples are known.
     pub fn forget(&mut self, before: u64, sampled: &BTreeSet<u64>) {
         self.past.retain(|past| past.until >= before || past.part.map.has_any(sampled));
-        // There is to be room until it is worth the while to look again.
+        // This leaves room until another search is worthwhile.
         self.keep(PAST / 2);
         self.many = (2 * self.past.len()).max(FEW);
     }
 
-    /// Begins another file at a time: what was over by then is not for it.
+    /// Begins another file at a time, which does not need mappings that ended before.
     pub fn begin(&mut self, at: u64) {
         self.past.retain(|past| past.until >= at);
         self.past.shrink_to(2 * self.past.len());
@@ -191,14 +192,14 @@ impl Known {
         }
     }
 
-    /// All of it.
+    /// All mappings.
     pub fn maps(&self) -> Maps {
         let past = self.past.iter().map(|past| (past.tgid, &past.part));
         let present = self.processes.iter().flat_map(|(tgid, process)| process.parts.iter().map(|part| (*tgid, part)));
         Maps::new(past.chain(present).map(|(tgid, part)| (tgid, part.since, Arc::clone(&part.map))).collect())
     }
 
-    /// How much was not told, or forgotten too early, since this was asked before.
+    /// Number of mappings that were not reported, or were forgotten too early, since the last call.
     pub fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
     use crate::names::maps::tests::{part, texts};
 
-    /// Process 7 ran a shell at the start, and 6 is not to be seen.
+    /// Process 7 ran a shell at the start, and 6 is hidden.
     fn begun() -> Known {
         let mut known = Known::default();
         known.see(
@@ -268,7 +269,7 @@ mod tests {
         let mut found = named(&known, &[0x1000]);
         found.sort();
         assert_eq!(found, of(&[other, SHELL, late]));
-        // It has ended, and nobody told.
+        // It has ended without a report.
         known.see(60, vec![(6, Seen::Maps(vec![part(0x1000, "/bin/other")]))]);
         known.begin(61);
         assert_eq!(named(&known, &[0x1000]), of(&[other]));
@@ -291,7 +292,8 @@ mod tests {
     #[test]
     fn what_a_cpu_tells_late_does_no_harm_to_what_came_after() {
         let mut known = begun();
-        // Forked at 10 on one CPU, it loads a program at 11 on another, whose ring is read first; the number was used before.
+        // Forked at 10 on one CPU, it loads a program at 11 on another, whose ring is read first; the process id was
+        // used before.
         known.tell(11, Told::Loaded(8));
         known.tell(12, Told::Mapped(8, part(0x3000, "/bin/program")));
         known.tell(9, Told::Ended(8));
@@ -328,7 +330,7 @@ mod tests {
             assert!(known.past.len() <= FEW + 3 && known.processes.len() < 9, "{n}");
         }
         assert_eq!((known.held, known.take_lost()), (2, 0));
-        // What has a sample stays, and if that is too much, the oldest goes.
+        // Mappings with a sample stay, and if there are too many, the oldest are dropped.
         for n in 0..PAST as u64 {
             known.tell(2 * n, Told::Forked(8, 7));
             known.tell(2 * n + 1, Told::Ended(8));

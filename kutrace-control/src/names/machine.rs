@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What machine this is: kernel, CPU model, host name, boot.
+//! Identity of this machine: kernel, CPU model, host name, boot.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// The kernel's release and version, a blank between.
+/// The kernel's release and version, separated by a blank.
 pub fn kernel() -> String {
     let uname = rustix::system::uname();
     format!("{} {}", uname.release().to_string_lossy(), uname.version().to_string_lossy())
@@ -22,13 +22,13 @@ pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The model in the text of /proc/cpuinfo, if it says one.
+/// The model in the text of /proc/cpuinfo, if it names one.
 pub fn cpu_model(cpuinfo: &str) -> Option<&str> {
     let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim())
 }
 
-/// The CPUs in a list like `1,4-7`; anything else names none.
+/// The CPUs in a list like `1,4-7`; anything else is an empty list.
 pub fn cpus(list: &str) -> BTreeSet<u32> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

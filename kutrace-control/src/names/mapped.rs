@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the kernel tells while a trace is recorded of programs that are loaded and files that are mapped to be run.
+//! Reports of the kernel during a trace about programs that are loaded and files that are mapped for execution.
 //!
-//! It does so by events of perf, one for each CPU, that count nothing. A thread of this process empties them when they are
-//! half full, and sleeps otherwise, so most traces end before it wakes.
+//! They come from perf events, one for each CPU, that count nothing. A thread of this process empties the buffers when
+//! they are half full, and sleeps otherwise, so most traces end before it wakes.
 //!
-//! Invariant: asking never fails; where the kernel does not tell, as without rights to watch all CPUs, only what /proc says
-//! is known.
+//! Invariant: starting never fails; if the kernel does not report, for example without rights to watch all CPUs, only
+//! the content of /proc is known.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,14 +22,15 @@ use super::machine;
 use super::maps::{self, Map, Maps, Told};
 use crate::sys::{self, Mapping};
 
-/// Bytes of a CPU's ring: some hundred mappings. A power of two.
+/// Size of a CPU's ring in bytes: some hundred mappings. A power of two.
 const RING: usize = 1 << 17;
-/// Bytes of the page before it.
+/// Size of the page before it in bytes.
 const PAGE: usize = 4096;
-/// Words, of four bytes, in that page: how far the kernel has written, and how far it was read.
+/// Indices of four-byte words in that page: the position up to which the kernel has written, and up to which it was
+/// read.
 const HEAD: usize = 256;
 const TAIL: usize = 258;
-/// The kinds of records, and bits of a header's `misc`, that the kernel's include/uapi/linux/perf_event.h defines.
+/// Kinds of records, and bits of a header's `misc`, from the kernel's include/uapi/linux/perf_event.h.
 const LOST: u32 = 2;
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
@@ -40,10 +41,10 @@ const HAS_BUILD_ID: u16 = 1 << 14;
 /// Bytes at the end of each record: process, thread, time.
 const TRAILER: usize = 16;
 
-/// Where processes are listed.
+/// Folder with the processes.
 const PROC: &str = "/proc";
 
-/// What is known of programs. If the kernel tells, it does until this is dropped.
+/// State of programs. If the kernel reports, it does until this is dropped.
 #[derive(Debug, Default)]
 pub struct Mapped {
     rings: Arc<Mutex<Rings>>,
@@ -66,12 +67,12 @@ struct Rings {
 struct Ring {
     event: OwnedFd,
     memory: Mapping,
-    /// Bytes that were read of it.
+    /// Number of bytes read from it.
     read: u64,
 }
 
 impl Mapped {
-    /// Has the kernel tell from here on, if it does.
+    /// Begins to receive reports, if the kernel provides them.
     pub fn begin() -> Mapped {
         Mapped::listening().unwrap_or_default()
     }
@@ -102,7 +103,7 @@ impl Mapped {
         Some(Mapped { rings, telling: Some(Telling { end, thread }) })
     }
 
-    /// The parts that processes have had up to now, and how often it is not known what they had.
+    /// All mappings of processes up to now, and the number of reports that are missing.
     pub fn now(&self) -> (Maps, u64) {
         locked(&self.rings).empty();
         see(&self.rings);
@@ -110,12 +111,12 @@ impl Mapped {
         (known.maps(), known.take_lost())
     }
 
-    /// Begins another file at a time, in ns of the monotonic clock: what was over by then is not for it.
+    /// Begins another file at a time, in ns of the monotonic clock: the file does not need mappings that ended before.
     pub fn begin_file(&self, at: u64) {
         locked(&self.rings).known.begin(at);
     }
 
-    /// Forgets what was over before a time up to which all samples are known, and has none.
+    /// Forgets mappings without a sample that ended before a time up to which all samples are known.
     pub fn forget(&self, before: u64, sampled: &BTreeSet<u64>) {
         let known = &mut locked(&self.rings).known;
         if known.is_long() {
@@ -132,7 +133,7 @@ impl Drop for Mapped {
     }
 }
 
-/// Reads what processes there are, for which the kernel's telling need not wait.
+/// Reads the current processes; the kernel's reports need not wait for this.
 fn see(rings: &Mutex<Rings>) {
     let now = sys::moment().monotonic_ns;
     let alive = maps::alive(Path::new(PROC));
@@ -143,7 +144,7 @@ fn locked(rings: &Mutex<Rings>) -> MutexGuard<'_, Rings> {
     rings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sleeps until one of the events has something to read; false if it is over, or if there will be no more to read.
+/// Sleeps until one of the events has something to read; false at the end, or if nothing more will arrive.
 fn sleep(events: &[OwnedFd], end: BorrowedFd<'_>) -> bool {
     let mut fds = vec![PollFd::from_borrowed_fd(end, PollFlags::IN)];
     fds.extend(events.iter().map(|event| PollFd::new(event, PollFlags::IN)));
@@ -154,7 +155,7 @@ fn sleep(events: &[OwnedFd], end: BorrowedFd<'_>) -> bool {
 }
 
 impl Rings {
-    /// Takes what was told by now, in order.
+    /// Takes all reports up to now, in order.
     fn empty(&mut self) {
         let mut told = Vec::new();
         for ring in &mut self.rings {
@@ -166,10 +167,10 @@ impl Rings {
 }
 
 impl Ring {
-    /// What the kernel has written since the last time.
+    /// The bytes that the kernel has written since the last call.
     fn take(&mut self) -> Vec<u8> {
         let words = &self.memory;
-        // The low half tells enough: less than 4 GB are written at a time.
+        // The low half is enough: less than 4 GB are written at a time.
         let new = words[HEAD].load(Ordering::Acquire).wrapping_sub(self.read as u32) as usize;
         let start = self.read as usize;
         let word = |byte: usize| words[(PAGE + byte % RING) / 4].load(Ordering::Relaxed).to_le_bytes();
@@ -182,7 +183,7 @@ impl Ring {
     }
 }
 
-/// Takes records apart, one after the other.
+/// Parses records one after the other.
 fn read(mut bytes: &[u8], told: &mut Vec<(u64, Told)>) {
     while let (Some(kind), Some(sizes)) = (int(bytes, 0), int(bytes, 4)) {
         let (misc, size) = (sizes as u16, (sizes >> 16) as usize);
@@ -198,7 +199,7 @@ fn one(kind: u32, misc: u16, body: &[u8]) -> Option<Told> {
     Some(match kind {
         LOST => Told::Lost(long(8)?),
         COMM if misc & IS_EXEC != 0 => Told::Loaded(int(0)?),
-        // A new thread has what its process has.
+        // A new thread has the mappings of its process.
         FORK if int(0)? == int(4)? => Told::Threaded(int(0)?),
         FORK => Told::Forked(int(0)?, int(4)?),
         EXIT if int(0)? == int(8)? => Told::Ended(int(0)?),
@@ -210,7 +211,7 @@ fn one(kind: u32, misc: u16, body: &[u8]) -> Option<Told> {
                 false => Vec::new(),
             };
             let path = body.get(64..)?.split(|&c| c == 0).next()?.to_vec();
-            // What has no file the kernel calls so, or after what it is for.
+            // The kernel gives mappings without a file a name that begins like this, or one for their purpose.
             if path.is_empty() || path.starts_with(b"//") {
                 return None;
             }
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn where_the_kernel_tells_it_tells_of_a_program_that_has_ended() {
-        // Not everywhere may a test watch all CPUs; tests/vm/control/functions.rs does.
+        // Not every environment lets a test watch all CPUs; tests/vm/control/functions.rs does.
         let mapped = Mapped::begin();
         if mapped.telling.is_none() {
             return;

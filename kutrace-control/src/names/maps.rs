@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The parts of programs' files that processes run, for the samples of user code that lie in them.
+//! The executable mappings of files in processes, for the samples of user code in them.
 //!
-//! Known are those of the processes that there were at the start and at the end, by /proc, and what the kernel told in
-//! between, if it was [asked](super::mapped). What nobody told of is not named.
+//! /proc has those of the processes that exist at the start and at the end; the kernel reports those in between, if it
+//! was [asked](super::mapped). Mappings that are not reported get no names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -16,19 +16,19 @@ use kutrace_tools::functions::identity;
 use super::tasks::numbers;
 use super::Names;
 
-/// Since when a process has had a part of a file.
+/// Start of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// From before the start.
+    /// Before the start of the trace.
     Start,
-    /// From this moment, in ns of the monotonic clock.
+    /// At this moment, in ns of the monotonic clock.
     At(u64),
-    /// From an unknown moment before this one, at which it had it.
+    /// At an unknown moment before this one, at which the mapping was seen.
     Seen(u64),
 }
 
 impl Since {
-    /// When that was learnt.
+    /// Time at which the mapping became known, in ns of the monotonic clock.
     pub fn ns(self) -> u64 {
         match self {
             Since::Start => 0,
@@ -37,64 +37,64 @@ impl Since {
     }
 }
 
-/// A part of a file that a process can run.
+/// An executable mapping of a part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
     /// Address of its first byte.
     pub from: u64,
-    /// Address after its last.
+    /// Address after its last byte.
     pub to: u64,
-    /// The place of its first byte in the file.
+    /// Offset of its first byte in the file.
     pub offset: u64,
-    /// The file's build id, as far as the kernel said it.
+    /// Build id of the file, as far as the kernel reported it.
     pub build_id: Vec<u8>,
-    /// The path of the file, as the process sees it.
+    /// Path of the file, as the process sees it.
     pub path: Vec<u8>,
 }
 
 impl Map {
-    /// Whether this is the same part at the same place, whatever is known of the file.
+    /// Returns whether both have the same part at the same addresses, regardless of the build id.
     pub fn is_at(&self, other: &Map) -> bool {
         (self.from, self.to, self.offset, &self.path) == (other.from, other.to, other.offset, &other.path)
     }
 
-    /// Whether any of these addresses lies in it.
+    /// Returns whether any of these addresses is in the mapping.
     pub fn has_any(&self, sampled: &BTreeSet<u64>) -> bool {
         self.from < self.to && sampled.range(self.from..self.to).next().is_some()
     }
 }
 
-/// What the kernel told of processes.
+/// A report of the kernel about processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// A process has a part of a file now.
+    /// A process has mapped a part of a file.
     Mapped(u32, Map),
-    /// A process, the first number, began with all that the other had.
+    /// The first process was forked with all mappings of the second.
     Forked(u32, u32),
     /// A process has another thread.
     Threaded(u32),
-    /// A process has loaded another program, and has nothing of the old one.
+    /// A process has loaded another program, and lost all mappings of the old one.
     Loaded(u32),
     /// The first thread of a process has ended.
     Ended(u32),
-    /// This many times it had no room to tell.
+    /// Number of reports that were lost for lack of room.
     Lost(u64),
 }
 
-/// What /proc says of a process.
+/// State of a process in /proc.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// What it can run.
+    /// Its executable mappings.
     Maps(Vec<Map>),
-    /// This process may not see it.
+    /// This process may not read them.
     Hidden,
 }
 
-/// The parts that processes have had, each since when.
+/// The mappings of processes, each with its start.
 #[derive(Clone, Debug, Default)]
 pub struct Maps(Vec<(u32, Since, Arc<Map>)>);
 
-/// What every process under `proc` runs now, as far as this process may see it.
+/// Current executable mappings of every process under `proc`, as far as this process may read them.
 pub fn alive(proc: &Path) -> Vec<(u32, Process)> {
     let process = |tgid: u32| match fs::read(proc.join(tgid.to_string()).join("maps")) {
         Ok(text) => Process::Maps(text.split(|&c| c == b'\n').filter_map(map).collect()),
@@ -103,7 +103,7 @@ pub fn alive(proc: &Path) -> Vec<(u32, Process)> {
     numbers(proc).map(|tgid| (tgid, process(tgid))).collect()
 }
 
-/// A part that can be run, from a line `from-to r-xp offset device inode path`.
+/// An executable mapping from a line `from-to r-xp offset device inode path`.
 fn map(line: &[u8]) -> Option<Map> {
     let hex = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
     let mut fields = line.splitn(6, |&c| c == b' ');
@@ -116,17 +116,17 @@ fn map(line: &[u8]) -> Option<Map> {
 }
 
 impl Maps {
-    /// Of these.
+    /// A list of mappings.
     pub fn new(all: Vec<(u32, Since, Arc<Map>)>) -> Maps {
         Maps(all)
     }
 
-    /// All of them.
+    /// Iterates over all mappings.
     pub fn iter(&self) -> impl Iterator<Item = &(u32, Since, Arc<Map>)> {
         self.0.iter()
     }
 
-    /// Names those parts that any of these addresses lies in.
+    /// Adds the mappings that contain any of these addresses to the names.
     pub fn gather(&self, names: &mut Names, sampled: &BTreeSet<u64>) {
         let mut identities = BTreeMap::new();
         for (number, (tgid, since, map)) in self.0.iter().filter(|(.., map)| map.has_any(sampled)).enumerate() {
@@ -152,13 +152,13 @@ impl Maps {
     }
 }
 
-/// What tells which processes see the same files.
+/// Mount namespace of a process: processes in the same one see the same files.
 fn namespace(tgid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{tgid}/ns/mnt")).ok()
 }
 
-/// Where a file is that a process sees under a path: in a container it is not the one that others see there. Of a process
-/// that has ended the path has to do.
+/// Path of a file that a process sees under `path`: in a container it may be another file than in other processes. For
+/// a process that has ended, `path` itself.
 fn seen_by(tgid: u32, path: &[u8]) -> PathBuf {
     let path = PathBuf::from(String::from_utf8_lossy(path).into_owned());
     let root = PathBuf::from(format!("/proc/{tgid}/root"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What samples of the program counter lie in: the kernel's functions, and parts of programs' files.
+//! Locations of samples of the program counter: functions of the kernel, and mappings of programs' files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,8 +13,8 @@ use postprocess::span::sample::kernel::Symbols;
 use super::Names;
 use crate::selection::{SelectedBlock, Selection};
 
-/// The program counters in the blocks of a selection, the kernel's and those of programs, which are below. Of a block that is recycled meanwhile they may be any
-/// numbers.
+/// The program counters in the blocks of a selection, those of the kernel and, below these, those of programs. From a
+/// block that is recycled during the read, they may be any numbers.
 pub fn sampled(pool: &[AtomicU32], selection: &Selection) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     for SelectedBlock { index, content, .. } in &selection.blocks {
@@ -35,8 +35,8 @@ pub fn sampled(pool: &[AtomicU32], selection: &Selection) -> BTreeSet<u64> {
 /// The first address of the kernel's half.
 const KERNEL: u64 = 1 << 63;
 
-/// Names the functions of this kernel and the parts of programs' files that these program counters lie in, as far as this
-/// process may see them.
+/// Adds names for the kernel functions and the mappings of programs' files that contain these program counters, as far
+/// as this process may read them.
 pub fn gather(names: &mut Names, sampled: &BTreeSet<u64>) {
     if sampled.range(KERNEL..).next().is_some() {
         name(names, sampled, &fs::read_to_string("/proc/kallsyms").unwrap_or_default());
@@ -44,7 +44,8 @@ pub fn gather(names: &mut Names, sampled: &BTreeSet<u64>) {
     std::mem::take(&mut names.maps).gather(names, sampled);
 }
 
-/// Names the functions that these program counters lie in, as `kallsyms` lists them; none if it hides them.
+/// Adds names for the functions that contain these program counters, as listed by `kallsyms`; none if that hides the
+/// addresses.
 fn name(names: &mut Names, sampled: &BTreeSet<u64>, kallsyms: &str) {
     let Ok(symbols) = Symbols::parse(kallsyms) else { return };
     for (start, function) in sampled.range(KERNEL..).filter_map(|&pc| symbols.function(pc)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The tasks alive now, as /proc lists them.
+//! The current tasks, as listed by /proc.
 //!
-//! Nothing here fails: a task that ends while it is read is left out.
+//! Nothing here fails: a task that ends while it is read is skipped.
 
 use std::fs;
 use std::path::Path;
@@ -15,11 +15,11 @@ pub struct Task {
     pub tgid: u32,
     /// The name, as the kernel keeps it: any bytes.
     pub comm: Vec<u8>,
-    /// The path of its control group; empty if it is that of the first thread of its group, or not known.
+    /// Path of its control group; empty if it is that of the first thread of its group, or unknown.
     pub cgroup: Vec<u8>,
 }
 
-/// Every thread under `proc`, which is `/proc` but in tests.
+/// Every thread under `proc`, which is `/proc` except in tests.
 pub fn alive(proc: &Path) -> Vec<Task> {
     let mut tasks = Vec::new();
     for tgid in numbers(proc) {
@@ -37,8 +37,8 @@ pub fn alive(proc: &Path) -> Vec<Task> {
     tasks
 }
 
-/// The path in a cgroup file, whose lines are `number:controllers:path`: of the hierarchy of version 2, or if a thread is
-/// in the root of that, of the older ones of processors and of systemd.
+/// The path in a cgroup file, whose lines are `number:controllers:path`: in the hierarchy of version 2, or, if the
+/// thread is in the root of that, in the older ones of processors and of systemd.
 fn cgroup(file: &[u8]) -> &[u8] {
     let lines = file.split(|&c| c == b'\n').filter_map(|line| {
         let mut fields = line.splitn(3, |&c| c == b':').skip(1);
@@ -60,8 +60,8 @@ pub fn numbers(directory: &Path) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The name in a comm file. For a worker thread the kernel appends what it last worked on, after `-` or `+`:
-/// that is not its name, and long out of date when the trace is read. `kworker/R-...` is all name.
+/// The name in a comm file. For a worker thread the kernel appends its last work after `-` or `+`, which is not part of
+/// its name, and outdated when the trace is read. `kworker/R-...` is entirely a name.
 fn name(comm: &[u8]) -> &[u8] {
     let comm = comm.strip_suffix(b"\n").unwrap_or(comm);
     match comm.strip_prefix(b"kworker/") {

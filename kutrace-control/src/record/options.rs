@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the command line of `record` can be.
+//! Command line of `record`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use crate::quantity::{blocks, duration, file_size, quota};
 use crate::session::Mode;
 use crate::tracepoint::Wanted;
 
-/// Files of a ring, if nothing is said.
+/// Default number of files in a ring.
 const FILES: usize = 10;
 
-/// Below the help.
+/// Text after the help.
 pub const AFTER_RECORD: &str = "\
 Examples:
   kutrace_control record -d 500ms -b 256M -o t.trace
@@ -79,7 +79,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// What is to be done.
+    /// The plan that these options describe.
     pub fn plan(self) -> Plan {
         let flags = [(self.ipc, IPC), (self.llc, LLC), (self.wrap, WRAP)];
         Plan {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The image of a machine's memory, by physical addresses: an ELF core, as /proc/vmcore and QEMU's `dump-guest-memory`
-//! are, or what makedumpfile makes of one.
+//! The image of a machine's memory, by physical addresses: an ELF core, from /proc/vmcore or QEMU's
+//! `dump-guest-memory`, or a core compressed by makedumpfile.
 //!
-//! Invariant: no content of the file makes a reader fail; what cannot be read is not there.
+//! Invariant: no content of the file makes a reader fail; unreadable memory counts as missing.
 
 use std::fs::File;
 use std::io;
@@ -23,22 +23,22 @@ use super::kdump::Kdump;
 pub enum Image {
     /// An ELF core.
     Elf(Elf),
-    /// What makedumpfile makes.
+    /// A core of makedumpfile.
     Kdump(Kdump),
-    /// What an earlier kernel left in memory that outlives a reboot: the range that the module has kept.
+    /// Memory of an earlier kernel that survived a reboot: the range that the module has preserved.
     Kept(Elf),
 }
 
-/// Ranges of memory in a file: those of an ELF core.
+/// Ranges of memory in a file, as listed by an ELF core.
 #[derive(Debug)]
 pub struct Elf {
     file: File,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     length: u64,
     segments: Vec<Segment>,
 }
 
-/// A range of memory, and where it is in the file.
+/// A range of memory, and its place in the file.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     physical: u64,
@@ -50,7 +50,7 @@ impl Image {
     /// Opens an image.
     ///
     /// # Errors
-    /// If the file cannot be read, or is not an image of a machine with 64 bits.
+    /// If the file cannot be read, or is not an image of a 64-bit machine.
     pub fn open(path: &Path) -> Result<Image> {
         let named = || path.display().to_string();
         let file = File::open(path).with_context(named)?;
@@ -65,10 +65,10 @@ impl Image {
             .with_context(named)
     }
 
-    /// Bytes of a range that are in a file from `offset` on, and begin with a landmark that tells its address.
+    /// A range of memory in a file from `offset` on, which begins with a landmark that has its address.
     ///
     /// # Errors
-    /// If they cannot be read, or do not.
+    /// If the range cannot be read, or has no landmark.
     pub fn kept(file: File, offset: u64, bytes: u64) -> Result<Image> {
         let mut head = [0; 24];
         file.read_exact_at(&mut head, offset)?;
@@ -79,7 +79,7 @@ impl Image {
         Ok(Image::Kept(Elf { file, length: offset.saturating_add(bytes), segments }))
     }
 
-    /// What a landmark begins with.
+    /// The magic number of landmarks in this image.
     pub fn magic(&self) -> [u8; 16] {
         match self {
             Image::Kept(_) => RESERVED,
@@ -87,7 +87,7 @@ impl Image {
         }
     }
 
-    /// The addresses of all pages.
+    /// Addresses of all pages.
     pub fn pages(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
             Image::Elf(elf) | Image::Kept(elf) => Box::new(elf.pages()),
@@ -95,7 +95,7 @@ impl Image {
         }
     }
 
-    /// Reads what is at an address, in one page; false if some of it is not in the image.
+    /// Reads memory at an address, within one page; false if some of it is not in the image.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -105,13 +105,13 @@ impl Image {
             Image::Kdump(kdump) => kdump.read(physical, into),
         };
         match read {
-            // The file is shorter than it should be.
+            // The file is shorter than its header states.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             read => read,
         }
     }
 
-    /// What is wrong with the file as a whole, if anything is.
+    /// Damage of the file as a whole, if any.
     pub fn damage(&self) -> Option<String> {
         match self {
             Image::Elf(elf) | Image::Kept(elf) => elf.damage(),
@@ -124,7 +124,7 @@ const HINT: &str =
     "made by `cp /proc/vmcore FILE` or makedumpfile in the kernel of kdump, or by QEMU's `dump-guest-memory`";
 
 impl Elf {
-    /// Those that the file has: it may be shorter than it says.
+    /// Addresses of the pages in the file, which may be shorter than its header states.
     fn pages(&self) -> impl Iterator<Item = u64> + '_ {
         self.segments.iter().flat_map(|one| {
             let there = one.bytes.min(self.length.saturating_sub(one.offset));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What makedumpfile makes of a core, QEMU too: each page that is there compressed by itself, by zlib, LZO, snappy or zstd;
-//! the file is plain or *flattened*, which is
-//! how it goes through a pipe.
+//! A core file of makedumpfile, also written by QEMU: each page in it is compressed on its own, by zlib, LZO, snappy or
+//! zstd; the file is plain or *flattened*, the form for a pipe.
 //!
 //! ```text
 //! | header | sub header | bitmap of memory | bitmap of pages that are there | descriptors | pages |      in blocks
@@ -13,7 +12,7 @@
 //! flattened:   0 "makedumpfile"   4096 records: offset i64, bytes i64, both big-endian, then the bytes; -1, -1 ends
 //! ```
 //!
-//! Invariant: as of [`super::image`].
+//! Invariant: see [`super::image`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,40 +26,40 @@ use kutrace_format::abi::landmark::PAGE;
 
 use super::lzo;
 
-/// Such a file.
+/// A core file of makedumpfile.
 #[derive(Debug)]
 pub struct Kdump {
     source: Source,
     status: u32,
-    /// Where the descriptors of pages are.
+    /// Place of the page descriptors in the file.
     descriptors: u64,
-    /// A bit for each page of memory: whether it is there.
+    /// A bit for each page of memory: 1 if the file has it.
     bitmap: Vec<u8>,
-    /// Of each byte of the bitmap, how many pages are there before.
+    /// For each byte of the bitmap: number of pages in the file before it.
     before: Vec<u32>,
-    /// The pages that were read last: tables of pages are read again and again.
+    /// The pages that were read last: page tables are read over and over.
     recent: RefCell<VecDeque<(u64, Vec<u8>)>>,
 }
 
 const MAGIC: &[u8] = b"KDUMP   ";
 /// Status: the disk was full.
 const INCOMPLETE: u32 = 8;
-/// Flags of a page: how it is compressed. One without any is not.
+/// Flags of a page: its compression; none if it is not compressed.
 const ZLIB: u32 = 1;
 const LZO: u32 = 2;
 const SNAPPY: u32 = 4;
 const ZSTD: u32 = 0x20;
 const COMPRESSED: u32 = 0x3f;
-/// Pages that are kept.
+/// Maximum number of recent pages.
 const RECENT: usize = 16;
-/// A bitmap of this many bytes stands for 32 TiB of memory.
+/// A bitmap of this many bytes covers 32 TiB of memory.
 const BITMAP_MAX: u64 = 1 << 30;
 
 impl Kdump {
-    /// Opens such a file.
+    /// Opens a core file of makedumpfile.
     ///
     /// # Errors
-    /// If it is none, or cannot be read.
+    /// If the file has another format, or cannot be read.
     pub fn open(file: File) -> Result<Kdump> {
         let source = Source::open(file)?;
         let mut header = [0; 440];
@@ -85,7 +84,7 @@ impl Kdump {
         Ok(Kdump { source, status: number(424) as u32, descriptors, bitmap, before, recent: RefCell::default() })
     }
 
-    /// The addresses of the pages that are there.
+    /// Addresses of the pages in the file.
     pub fn pages(&self) -> impl Iterator<Item = u64> + '_ {
         let bits = self.bitmap.iter().enumerate().filter(|(_, byte)| **byte != 0);
         let pages = bits
@@ -93,10 +92,11 @@ impl Kdump {
         pages.map(|page| page * PAGE as u64)
     }
 
-    /// Reads what is at an address, in one page; false if that page is not there or cannot be decompressed.
+    /// Reads memory at an address, within one page; false if the file does not have the page or it cannot be
+    /// decompressed.
     ///
     /// # Errors
-    /// If the file cannot be read, or pages are compressed in a way that is not known.
+    /// If the file cannot be read, or the compression is unknown.
     pub fn read(&self, physical: u64, into: &mut [u8]) -> io::Result<bool> {
         let (number, at) = (physical / PAGE as u64, physical as usize % PAGE);
         let mut recent = self.recent.borrow_mut();
@@ -139,7 +139,7 @@ impl Kdump {
         Ok(page.filter(|page| page.len() == PAGE))
     }
 
-    /// What is wrong with the file as a whole, if anything is.
+    /// Damage of the file as a whole, if any.
     pub fn damage(&self) -> Option<String> {
         (self.status & INCOMPLETE != 0).then(|| "the image is incomplete: makedumpfile had no room for it".to_owned())
     }
@@ -158,11 +158,11 @@ fn unsnap(data: &[u8]) -> Option<Vec<u8>> {
     Some(page)
 }
 
-/// The file as if it had not been flattened.
+/// The file as it was before it was flattened.
 #[derive(Debug)]
 struct Source {
     file: File,
-    /// Of a flattened file, by where they belong: pieces, their length, and where they are.
+    /// Pieces of a flattened file by their offset in the plain file: length and place in this file.
     pieces: Option<BTreeMap<u64, (u64, u64)>>,
 }
 
@@ -174,7 +174,7 @@ impl Source {
         }
         let (mut pieces, mut at) = (BTreeMap::new(), 4096);
         let mut record = [0; 16];
-        // One that is cut has no last record.
+        // A truncated file has no end record.
         while file.read_exact_at(&mut record, at).is_ok() {
             let number = |at: usize| i64::from_be_bytes(record[at..at + 8].try_into().unwrap_or_default());
             let (Ok(offset), Ok(bytes)) = (u64::try_from(number(0)), u64::try_from(number(8))) else { break };
@@ -203,7 +203,7 @@ impl Source {
     }
 }
 
-/// Puts a piece where it belongs; those before it that are there, too, are cut.
+/// Inserts a piece; earlier pieces that overlap it are cut.
 fn put(pieces: &mut BTreeMap<u64, (u64, u64)>, offset: u64, (bytes, place): (u64, u64)) {
     let end = offset + bytes;
     while let Some((&start, &(old, old_place))) =
@@ -249,7 +249,7 @@ mod tests {
         file
     }
 
-    /// The same in pieces out of order, the first written twice.
+    /// The same file in pieces out of order, the first written twice.
     fn flattened(file: &[u8]) -> Vec<u8> {
         let mut flat = b"makedumpfile".to_vec();
         flat.resize(4096, 0);
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// A file of a page for each of these, from page 8 on.
+    /// A file with one page for each of these, from page 8 on.
     fn of_pages(pages: &[(Vec<u8>, u32)]) -> Vec<u8> {
         let mut file = vec![0; 4 * PAGE + pages.len() * 24];
         file[..8].copy_from_slice(MAGIC);

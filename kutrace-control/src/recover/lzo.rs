@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! LZO1X, as Documentation/staging/lzo.rst of Linux describes its stream.
+//! LZO1X, the stream that Linux describes in Documentation/staging/lzo.rst.
 //!
 //! ```text
 //! a first byte of 18 or more    that many literals, less 17
@@ -9,16 +9,16 @@
 //! 001LLLLL D16                  2 + L bytes from D16 / 4 + 1 back
 //! LLLDDDSS H                    1 + L bytes from D + 8 H + 1 back, L from 2 on
 //!
-//! L of 0                        as many as its bits can say, 255 for each zero byte that follows, and the byte after those
-//! S, or the low bits of D16     as many literals follow
+//! L of 0                        the maximum of its bits, plus 255 for each zero byte that follows, plus the next byte
+//! S, or the low bits of D16     number of literals that follow
 //! ```
 //!
-//! Invariant: damaged bytes give nothing, and nothing is longer than what was asked for.
+//! Invariant: damaged input gives `None`, and no output is longer than the requested maximum.
 
-/// The bytes of a stream, `most` at most; nothing if it makes no sense or has more.
+/// The bytes of a stream, at most `most`; `None` if the stream is invalid or has more.
 pub fn decompress(stream: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut all = Decompressed { stream, bytes: Vec::with_capacity(most), most };
-    // How many literals came last; 4 stands for more, too.
+    // Number of literals in the last step; 4 also means more.
     let mut literals = 0;
     if let Some(count @ 1..) = stream.first()?.checked_sub(17) {
         all.byte()?;
@@ -62,7 +62,7 @@ pub fn decompress(stream: &[u8], most: usize) -> Option<Vec<u8>> {
 }
 
 struct Decompressed<'a> {
-    /// What is left of the stream.
+    /// The rest of the stream.
     stream: &'a [u8],
     bytes: Vec<u8>,
     most: usize,
@@ -73,13 +73,13 @@ impl Decompressed<'_> {
         self.stream.split_off_first().copied()
     }
 
-    /// A distance of 14 bits, and how many literals follow.
+    /// A distance of 14 bits, and the number of literals that follow.
     fn pair(&mut self) -> Option<(usize, u8)> {
         let number = u16::from_le_bytes([self.byte()?, self.byte()?]);
         Some((usize::from(number >> 2), number as u8 & 3))
     }
 
-    /// A length that is in the code, or if that is 0, is longer than these bits can say.
+    /// A length in the code, or a longer one if that is 0.
     fn length(&mut self, bits: u8, longest: usize) -> Option<usize> {
         let mut length = longest;
         if bits != 0 {
@@ -100,7 +100,7 @@ impl Decompressed<'_> {
         Some(())
     }
 
-    /// Repeats what came before; some of it may be what is repeated.
+    /// Repeats earlier output; source and copy may overlap.
     fn copy(&mut self, length: usize, distance: usize) -> Option<()> {
         self.has_room(length)?;
         let from = self.bytes.len().checked_sub(distance)?;
@@ -119,12 +119,12 @@ impl Decompressed<'_> {
 mod tests {
     use super::*;
 
-    /// Numbers that are always the same, and look like any.
+    /// Deterministic pseudorandom numbers.
     fn numbers(seed: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(Some(seed), |n| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)))
     }
 
-    /// Bytes of many kinds: of one value, of few, of words that come again at any distance, of all.
+    /// Bytes of many kinds: one value, few values, words that repeat at any distance, all values.
     fn samples() -> Vec<Vec<u8>> {
         let of = |bytes: usize, some: u32| numbers(some).map(move |n| (n >> 16) % some).take(bytes);
         let mut samples = vec![vec![7], vec![0; 4096], vec![9; 300_000]];

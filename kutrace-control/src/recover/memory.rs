@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The memory of the kernel in an image, by the kernel's own addresses: its page tables are followed, from the landmark on.
-//! Memory that outlives a reboot is one piece, and needs none.
+//! The kernel's memory in an image, by virtual addresses: translated by the kernel's page tables, starting from the
+//! landmark. Memory that survives a reboot is one contiguous piece, and needs no tables.
 
 use std::io;
 
@@ -13,13 +13,13 @@ use crate::sys;
 #[derive(Debug)]
 pub struct Memory<'a> {
     image: &'a Image,
-    /// How addresses are translated.
+    /// Parameters of address translation.
     machine: Machine,
 }
 
-/// Of an entry of a page table: something is there.
+/// Bit of a page table entry: the entry is valid.
 const PRESENT: u64 = 1;
-/// And it is memory, of the size that the entry stands for, not a further table.
+/// Bit of a page table entry: it maps memory of the entry's size, not a further table.
 const LARGE: u64 = 1 << 7;
 
 /// The landmarks in an image.
@@ -45,7 +45,7 @@ impl Memory<'_> {
         Memory { image, machine }
     }
 
-    /// Reads what is at an address; how many bytes of it come before the first that is not in the image.
+    /// Reads memory at an address. Returns the number of bytes before the first one that is not in the image.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -64,7 +64,7 @@ impl Memory<'_> {
         Ok(done)
     }
 
-    /// A number of this many bytes, if it is there.
+    /// A number of `BYTES` bytes, if it is in the image.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -73,7 +73,7 @@ impl Memory<'_> {
         Ok((self.read(address, &mut bytes[..BYTES])? == BYTES).then(|| u64::from_le_bytes(bytes)))
     }
 
-    /// Reads the page of this number among all of the machine's memory; false if it is not in the image.
+    /// Reads the page with this physical page number; false if it is not in the image.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -84,7 +84,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Where in the machine's memory an address leads.
+    /// The physical address of a virtual one.
     fn physical(&self, address: u64) -> io::Result<Option<u64>> {
         let Machine { physical: landmark, levels, mask, tables, .. } = &self.machine;
         match levels {

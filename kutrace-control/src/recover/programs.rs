@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs recorded themselves, in an image: the module's lists are followed, of processes and of what these were
-//! granted; and the pages of a grant are found by the numbers of their frames.
+//! Programs' own records in an image: the module's lists of processes and of their grants are followed, and the pages
+//! of a grant are found by their frame numbers.
 //!
-//! Invariant: no address and no page is taken twice. So every list ends, whatever is in the image, and what comes of it is
-//! not larger than that.
+//! Invariant: no address and no page is taken twice. Therefore every list ends, whatever the image contains, and the
+//! result is not larger than the image.
 
 use std::collections::HashSet;
 use std::io;
@@ -19,22 +19,22 @@ use postprocess::readable::count;
 use super::memory::Memory;
 use crate::programs::{section, Part};
 
-/// What was found.
+/// The records found.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// A section for each program, one after the other, in a file as they are.
+    /// A section for each program, in sequence as in a file.
     pub sections: Vec<u8>,
-    /// Time of the newest entry, whole TSC.
+    /// Time of the newest entry as a full TSC.
     pub last: u64,
-    /// Pages that programs were granted.
+    /// Number of pages granted to programs.
     pages: u64,
-    /// How many of these are not in the image.
+    /// Number of these pages that are not in the image.
     missing: u64,
-    /// Programs of which the module's lists are damaged, the list of all programs counted as one.
+    /// Number of programs whose lists in the module are damaged; a damaged list of all programs counts as one.
     damaged: u64,
 }
 
-/// Finds what programs recorded. Entries later than `until` are none of the trace.
+/// Finds the records of programs. Entries later than `until` do not belong to the trace.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -48,7 +48,7 @@ pub fn find(memory: &Memory<'_>, places: &Places, until: u64) -> io::Result<Foun
 }
 
 impl Found {
-    /// What should be there and is not, a sentence each.
+    /// Losses, one sentence each.
     pub fn losses(&self) -> Vec<String> {
         let mut losses = Vec::new();
         if self.missing > 0 {
@@ -66,7 +66,7 @@ impl Found {
     }
 }
 
-/// What is read, and what was read before.
+/// State of the search: its input, and the addresses visited so far.
 struct Reader<'a> {
     memory: &'a Memory<'a>,
     places: &'a Places,
@@ -121,7 +121,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What a thread was granted; `None` if that cannot be as it is.
+    /// A grant of a thread; `None` if its description is invalid.
     fn part(&mut self, grant: u64) -> io::Result<Option<Part>> {
         let places = self.places.grant;
         let [offset, bytes, tid] = [places.offset, places.bytes, places.tid].map(|field| self.int(at(grant, field)));
@@ -134,12 +134,12 @@ impl Reader<'_> {
         }
         let Some(pages) = self.pages(at(grant, places.frames), bytes)? else { return Ok(None) };
         let kind = if offset < WORDS_AT { KIND_NAMES } else { KIND_WORDS };
-        // Words can only be read one after the other: up to the first page that is not there.
+        // Words can only be read in sequence: up to the first missing page.
         let bytes_there = pages.into_iter().map_while(|page| page).flatten().collect();
         Ok(Some(Part { grant: Granted { offset, bytes, tid, kind, sequence, tsc }, bytes: bytes_there }))
     }
 
-    /// What a grant's pages hold, as far as they are in the image.
+    /// Content of a grant's pages, as far as they are in the image.
     fn pages(&mut self, frames: u64, bytes: u32) -> io::Result<Option<Vec<Option<Vec<u8>>>>> {
         let mut pages = Vec::new();
         for number in 0..u64::from(bytes) / PAGE as u64 {
@@ -154,7 +154,7 @@ impl Reader<'_> {
         Ok(Some(pages))
     }
 
-    /// What the module keeps to tell of a process.
+    /// The module's description of a process.
     fn told(&self, told: u64) -> io::Result<Option<Program>> {
         let field = |at: usize| told.wrapping_add(at as u64);
         let serial = self.int(field(offset_of!(Program, serial)))?;
@@ -188,7 +188,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where a field is.
+/// Address of a field.
 fn at(start: u64, field: u32) -> u64 {
     start.wrapping_add(field.into())
 }

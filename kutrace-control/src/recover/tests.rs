@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Images of a machine that is made up: two CPUs, and a pool of three blocks whose pages are scattered in its memory.
+//! Images of an invented machine: two CPUs, and a pool of three blocks whose pages are scattered in its memory.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,12 +15,13 @@ use tempfile::TempDir;
 use super::*;
 use crate::output::IfExists;
 
-/// What the kernel has there: blocks, the table of the CPUs' offsets, the CPUs' states.
+/// Kernel memory of the machine: blocks, the table of the CPUs' offsets, the CPUs' states.
 const MEMORY: u64 = 0xffff_c900_0000_0000;
 const OFFSETS: u64 = MEMORY + 3 * BYTES as u64;
 const STATES: u64 = OFFSETS + 4096;
 const PAGES: u64 = 3 * 16 + 2;
-/// Physical pages: three tables, the landmark, and the memory, of which each third page follows the one before.
+/// Physical pages: three tables, the landmark, and the memory, each page of which is two pages after the one before,
+/// modulo 51.
 const TABLES: [u64; 3] = [1, 2, 3];
 const LANDMARK: u64 = 4;
 const FIRST: u64 = 5;
@@ -57,7 +58,7 @@ impl Crashed {
         self.at(address, &value.to_le_bytes());
     }
 
-    /// Block `index` of the pool: marks of the numbers, 16 counts apart; `bits` used.
+    /// Block `index` of the pool: marks with these numbers, 16 counts apart; `bits` used.
     fn block(&mut self, index: u64, cpu: u32, sequence: u64, begin: u64, marks: impl Iterator<Item = u32>, bits: u64) {
         let address = MEMORY + index * BYTES as u64;
         for (at, value) in [
@@ -76,7 +77,7 @@ impl Crashed {
         }
     }
 
-    /// CPU 0 has a whole block and fills another, CPU 1 fills the third.
+    /// CPU 0 has a complete block and fills another, CPU 1 fills the third.
     fn new() -> Crashed {
         let mut all = Crashed(vec![0; (END * 4096) as usize]);
         let entry = |page: u64| ((page * 4096) | PRESENT_AND_WRITABLE).to_le_bytes();
@@ -90,7 +91,7 @@ impl Crashed {
             all.0[at..at + 8].copy_from_slice(&entry(scattered(page)));
         }
         for cpu in 0..2 {
-            // A CPU that cannot be there comes after these; its state is where no memory is.
+            // An impossible CPU follows these two; its state has an address without memory.
             all.number(OFFSETS + 8 * cpu, cpu * 256);
             let state = STATES + cpu * 256;
             all.number(state + 8, state);
@@ -174,7 +175,7 @@ impl Crashed {
 const PRESENT_AND_WRITABLE: u64 = 3;
 const PT_LOAD: u32 = object::elf::PT_LOAD.0;
 
-/// What becomes of an image: the status, and the trace.
+/// Result of recovering an image: the status, and the trace.
 fn recovered(image: &[u8]) -> Result<(Exit, Vec<u8>)> {
     let folder = TempDir::new()?;
     let [core, trace]: [PathBuf; 2] = ["core", "t.trace"].map(|name| folder.path().join(name));
@@ -183,7 +184,7 @@ fn recovered(image: &[u8]) -> Result<(Exit, Vec<u8>)> {
     Ok((exit, fs::read(&trace)?))
 }
 
-/// What becomes of an image: the status, and the numbers of the marks of each CPU, in the trace.
+/// Result of recovering an image: the status, and the numbers of each CPU's marks in the trace.
 fn marks(image: &[u8]) -> Result<(Exit, [Vec<u32>; 2])> {
     let (exit, bytes) = recovered(image)?;
     Ok((exit, marks_in(&bytes)))
@@ -215,13 +216,13 @@ fn every_word_is_found_by_the_landmark_and_blocks_end_where_their_cpus_were() {
 #[test]
 fn what_is_there_of_a_damaged_image_is_used() {
     let whole = Crashed::new();
-    // A page in the midst of CPU 0's first block: what is before and the next block stay.
+    // A page in the middle of CPU 0's first block is missing: the part before it and the next block stay.
     let gap = scattered(5);
     let (exit, [zero, one]) = marks(&whole.core(&[(0, gap), (gap + 1, END)])).unwrap();
     let cut = (5 * 4096 - 128) as u32 / 8;
     assert_eq!((exit, zero), (Exit::Lost, (0..cut).chain(8000..8003).collect()));
     assert_eq!(one.len(), 6);
-    // The header of CPU 0's second block: all else stays.
+    // The header of CPU 0's second block is missing: all else stays.
     let gap = scattered(16);
     let (exit, [zero, one]) = marks(&whole.core(&[(0, gap), (gap + 1, END)])).unwrap();
     assert_eq!((exit, zero.len(), one.len()), (Exit::Lost, 8000, 6));
@@ -234,7 +235,7 @@ fn an_image_without_a_recorder_is_refused() {
     assert!(said(b"hello").contains("core: not an image of a machine's memory: "), "{}", said(b"hello"));
     let without = crashed.core(&[(0, LANDMARK), (LANDMARK + 1, END)]);
     assert!(said(&without).contains("core: no recorder in this image"), "{}", said(&without));
-    // A copy of a landmark is none.
+    // A copy of a landmark does not count.
     let page = crashed.0[LANDMARK as usize * 4096..][..PAGE].to_vec();
     crashed.0[..PAGE].copy_from_slice(&page);
     assert!(marks(&crashed.core(&[(0, END)])).is_ok());
@@ -257,7 +258,7 @@ fn no_byte_of_a_landmark_or_a_table_does_harm() {
     }
 }
 
-/// Where the module has its lists: on the page of the CPUs' states. And the first of the four pages of a program.
+/// Address of the module's lists: on the page of the CPUs' states. And the first of the four pages of a program.
 const LISTS: u64 = STATES + 1024;
 const FRAMES: u64 = END;
 
@@ -272,11 +273,11 @@ const PROCESS: u64 = LISTS + 128;
 const NAMES: u64 = LISTS + 256;
 const WORDS: u64 = LISTS + 320;
 const OTHER: u64 = LISTS + 384;
-/// When the kernel made its last entry.
+/// Time of the kernel's last entry.
 const LAST: u64 = (200_000 + 16 * 3) * 16;
 
-/// The same machine with a program: a page of names, two of words of thread 21, and one of thread 22. `late`: when that
-/// makes its last mark.
+/// The same machine with a program: a page of names, two of words of thread 21, and one of thread 22. `late`: time of
+/// the last mark of thread 22.
 fn with_program(late: u64) -> Crashed {
     let mut all = Crashed::new();
     all.0.resize((FRAMES as usize + 4) * 4096, 0);
@@ -294,7 +295,7 @@ fn with_program(late: u64) -> Crashed {
         }
     }
     let two = |low: u64, high: u64| low | high << 32;
-    // Nothing was lost; and who runs on CPU 0, then idle, and who on CPU 1.
+    // Nothing was lost; the threads on CPU 0, then idle, and on CPU 1.
     (0..2).for_each(|cpu| all.number(STATES + cpu * 256 + 32, 0));
     for (block, thread) in [(0, 21), (2, 22)] {
         all.at(MEMORY + block * BYTES as u64 + offset_of!(Header, pid) as u64, &u32::to_le_bytes(thread));
@@ -302,7 +303,7 @@ fn with_program(late: u64) -> Crashed {
     for (address, value) in [
         (LISTS, PROCESS + 8),
         (PROCESS + 8, LISTS),
-        // The number of its attachment, and its own.
+        // The number of its attachment, and its process id.
         (PROCESS + 24, two(1, 20)),
         (PROCESS + 24 + offset_of!(Program, comm) as u64, u64::from_le_bytes(*b"planned\0")),
         (PROCESS + 80, 3),
@@ -339,7 +340,7 @@ fn with_program(late: u64) -> Crashed {
     all
 }
 
-/// The marks of both threads, and what is said to be missing.
+/// Number of marks of both threads, and the reported losses.
 fn programs(crashed: &Crashed, ranges: &[(u64, u64)]) -> ([usize; 2], Vec<String>) {
     let (bytes, losses) = {
         let folder = TempDir::new().unwrap();
@@ -374,7 +375,7 @@ fn what_programs_recorded_is_found_up_to_two_ticks_after_the_kernel_s_last_entry
     for text in [&b"planned"[..], b"mark"] {
         assert!(bytes.windows(text.len()).any(|found| found == text));
     }
-    // A module from before there was this.
+    // A module that is older than this.
     assert_eq!(programs(&Crashed::new(), &[(0, END)]), ([0, 0], nothing));
 }
 
@@ -392,7 +393,7 @@ fn what_a_program_recorded_ends_at_the_first_page_that_is_not_there() {
 fn lists_that_do_not_return_end_and_have_what_is_in_them_once() {
     let all = &[(0, FRAMES + 4)];
     let said = "1 list is damaged of what programs recorded themselves: some of that is missing";
-    // The link that leads back, of the processes and of the grants.
+    // The back link, of the processes and of the grants.
     for (link, to, marks) in [
         (PROCESS + 8, PROCESS + 8, [517, 3]),
         (OTHER, NAMES, [517, 3]),
@@ -421,7 +422,7 @@ fn no_byte_of_the_lists_does_harm() {
     }
 }
 
-/// The same machine's memory as it is where it outlives a reboot: one piece, with its landmark, a sighting of each CPU,
+/// The same machine's memory in a range that survives a reboot: one piece, with its landmark, a sighting of each CPU,
 /// and the blocks. `seen`: the counter when both CPUs were sighted.
 fn kept(seen: u64) -> Vec<u8> {
     const START: u64 = 0xffff_8880_7000_0000;
@@ -451,7 +452,7 @@ fn kept(seen: u64) -> Vec<u8> {
         put(sighting + offset_of!(Sighting, position) as u64, START + place);
         put(sighting + offset_of!(Sighting, seen) as u64, seen);
     }
-    // A third CPU cannot be there.
+    // A third CPU is impossible.
     put(offsets + 16, 1 << 30);
     let fields = landmark::SIGHTING;
     let Fields { this, position, depth, lost, gone_at_start, refused_names, refused_marks, seen } = fields;
@@ -470,7 +471,7 @@ fn kept(seen: u64) -> Vec<u8> {
     memory
 }
 
-/// What becomes of such memory, which is in a file after something else.
+/// Result of recovering this memory, which is in a file after other data.
 fn marks_of_kept(memory: &[u8]) -> Result<(Exit, [Vec<u32>; 2])> {
     let folder = TempDir::new()?;
     let [device, trace] = ["device", "t.trace"].map(|name| folder.path().join(name));
@@ -484,9 +485,9 @@ fn marks_of_kept(memory: &[u8]) -> Result<(Exit, [Vec<u32>; 2])> {
 fn memory_that_outlived_a_reboot_has_all_up_to_where_cpus_were_sighted() {
     let (exit, found) = marks_of_kept(&kept(300_000)).unwrap();
     assert_eq!(found, [(0..8003).collect::<Vec<_>>(), (9000..9006).collect()]);
-    // Nobody stopped the recorder.
+    // The recorder was not stopped.
     assert_eq!(exit, Exit::Lost);
-    // CPU 0's second block was begun after it had been sighted, at a place where another had been before.
+    // CPU 0's second block was begun after the sighting, at a place where another had been before.
     let (_, found) = marks_of_kept(&kept(150_000)).unwrap();
     assert_eq!(found, [(0..8000).collect::<Vec<_>>(), (9000..9006).collect()]);
 }

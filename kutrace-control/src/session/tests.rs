@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Sessions with a recorder of memory, which keeps a log of what it was told.
+//! Sessions with a recorder in memory, which keeps a log of its calls.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -157,11 +157,11 @@ impl Recorder for Memory {
         Ok(Vec::new())
     }
 
-    /// The last block of the pool is still being written.
     fn kept(&self) -> Result<u64> {
         Ok(0)
     }
 
+    /// The last block of the pool is still being written.
     fn pool(&self, blocks: u32) -> Result<Vec<AtomicU32>> {
         let tracing = self.info.get().state == STATE_TRACING;
         let blocks = (0..blocks).map(|cpu| block(cpu, 0, 10 + u64::from(cpu), 256));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Blocks of a stream that CPUs have ended and keep.
 //!
-//! Invariant: a block is chosen once, and after nobody writes into it any more. It has ended then, and its CPU has been seen
-//! since then, in a later block, with no claim under way; the look that saw that has waited for calls; or the CPU is offline.
-//! To be sure that the look is one that was waited for, a block is chosen at the look after the one that found it.
+//! Invariant: a block is chosen once, and only after its last write. This holds if it has ended, and its CPU has since
+//! been seen in a later block, with no claim in progress, by a look that has waited for calls; or if the CPU is
+//! offline. To be sure that the look has waited, a block is chosen at the look after the one that found it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem::offset_of;
@@ -14,21 +14,22 @@ use kutrace_format::abi::block::{Header, FLAG_OFFLINE, WORDS};
 use crate::pool::{self, Id};
 use crate::selection::SelectedBlock;
 
-/// What is known of them.
+/// State of kept blocks.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// Those that the look before found.
+    /// Blocks that the previous look found.
     found: BTreeSet<Id>,
-    /// Those that were chosen, and are not given back yet.
+    /// Blocks that were chosen, and are not given back yet.
     written: BTreeSet<Id>,
 }
 
-/// The blocks of the pool, with their places, that have ended and into which nobody writes, as far as a look has shown it.
+/// The blocks of the pool, with their places, that have ended and are no longer written, as far as a look has shown
+/// this.
 pub fn ended(pool: &[AtomicU32]) -> Vec<(usize, Id)> {
     let blocks = || pool.chunks_exact(WORDS).enumerate().filter_map(|(at, block)| Some((at, block, pool::id(block)?)));
     let has_ended = |block: &[AtomicU32]| pool::u64_at(block, offset_of!(Header, content_bits)) != 0;
     let is_gone = |block: &[AtomicU32]| pool::u32_at(block, offset_of!(Header, flags)) & FLAG_OFFLINE != 0;
-    // Of each CPU, the number below which all is over.
+    // For each CPU, the number below which all blocks are complete.
     let mut over: HashMap<u32, u64> = HashMap::new();
     for (_, block, id) in blocks() {
         let below = match (has_ended(block) && is_gone(block), pool::seen(block, id)) {
@@ -45,7 +46,7 @@ pub fn ended(pool: &[AtomicU32]) -> Vec<(usize, Id)> {
 }
 
 impl Kept {
-    /// Of the blocks that this look has found, those to write now.
+    /// Chooses the blocks to write now from those that this look has found.
     pub fn choose(&mut self, mut found: Vec<SelectedBlock>) -> Vec<SelectedBlock> {
         found.retain(|block| !self.written.contains(&block.id));
         let before = std::mem::replace(&mut self.found, found.iter().map(|block| block.id).collect());
@@ -54,12 +55,12 @@ impl Kept {
         found
     }
 
-    /// Whether a block was chosen and is still in the pool.
+    /// Returns whether a block was chosen and is still in the pool.
     pub fn is_written(&self, id: Id) -> bool {
         self.written.contains(&id)
     }
 
-    /// Whether a block was chosen that is handed over now, and is to be given back without being written again.
+    /// Returns whether a block that is handed over now was chosen, and is to be given back without being written again.
     pub fn take(&mut self, id: Id) -> bool {
         self.written.remove(&id)
     }
@@ -76,7 +77,7 @@ mod tests {
         pool[index * WORDS + at / 4].store(value, Ordering::Relaxed);
     }
 
-    /// Another CPU has looked at the block when 256 bytes were filled.
+    /// Simulates another CPU that looked at the block when 256 bytes were filled.
     fn look(pool: &[AtomicU32], index: usize, when: u32) {
         put(pool, index, offset_of!(Header, for_now), when);
         put(pool, index, offset_of!(Header, for_now) + 8, 256);
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_block_is_over_once_its_cpu_was_seen_in_a_later_one_or_is_offline() {
-        // Of CPU 0 two that have ended and the one that it fills, of CPU 1 one that has ended and one, of CPU 2 two.
+        // CPU 0: two blocks that have ended and the one that it fills; CPU 1: one that has ended and one that it fills;
+        // CPU 2: two.
         let pool = pool(
             [(0, 5, 10), (0, 6, 20), (0, 7, 30), (1, 3, 15), (1, 4, 25), (2, 0, 40), (2, 1, 41)]
                 .map(|(cpu, sequence, begin)| Some(block(cpu, sequence, begin, BYTES))),
@@ -97,7 +99,7 @@ mod tests {
             put(&pool, index, offset_of!(Header, content_bits), 0);
         }
         assert_eq!(places(&pool), [0; 0]);
-        // A look before the block began says nothing of it.
+        // A look before the block began proves nothing about it.
         look(&pool, 2, 29);
         look(&pool, 0, 11);
         assert_eq!(places(&pool), [0; 0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Where a stream goes: a file that grows, a ring of files, or a pipe.
+//! Destination of a stream: a file that grows, a ring of files, or a pipe.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -12,17 +12,17 @@ use kutrace_cli::say;
 
 use crate::output::{IfExists, Output};
 
-/// Where a stream goes.
+/// Destination of a stream.
 #[derive(Debug)]
 pub enum Sink {
-    /// A file, and how much is in it. What is zero at the end of a block takes no room on the disk.
+    /// A file, and its size. Zeroes at the end of a block take no space on the disk.
     File(File, u64),
-    /// Standard output, or whatever else cannot be moved about in.
+    /// Standard output, or another destination without seek.
     Pipe(io::Stdout),
 }
 
 impl Sink {
-    /// Opens the place. A file has its name from the start.
+    /// Opens the destination. A file has its name from the start.
     pub fn open(output: &Output) -> Result<Sink> {
         let Output::File { path, existing } = output else { return Ok(Sink::Pipe(io::stdout())) };
         let mut options = File::options();
@@ -36,7 +36,7 @@ impl Sink {
     /// Writes bytes.
     ///
     /// # Errors
-    /// Whatever error the place returns; the same below.
+    /// Any error of the destination; the same for the functions below.
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
         match self {
             Sink::File(file, at) => {
@@ -60,7 +60,7 @@ impl Sink {
         }
     }
 
-    /// All that was put can be read.
+    /// Makes everything written so far readable.
     pub fn complete(&mut self) -> Result<()> {
         match self {
             Sink::File(file, at) => Ok(file.set_len(*at)?),
@@ -68,7 +68,7 @@ impl Sink {
         }
     }
 
-    /// All that was put is on the disk.
+    /// Waits until everything written is on the disk.
     pub fn finish(mut self) -> Result<()> {
         self.complete()?;
         match self {
@@ -77,7 +77,7 @@ impl Sink {
         }
     }
 
-    /// Bytes that were put into a file.
+    /// Number of bytes written to a file.
     pub fn bytes(&self) -> u64 {
         match self {
             Sink::File(_, at) => *at,
@@ -89,12 +89,12 @@ impl Sink {
 /// A ring of files: `t.trace` is `t.000001.trace`, `t.000002.trace` and so on.
 #[derive(Debug)]
 pub struct Ring {
-    /// The name without number, and what is done about files that exist.
+    /// The name without number, and the rule for files that exist.
     path: PathBuf,
     existing: IfExists,
-    /// Bytes after which another file begins.
+    /// Size in bytes after which another file begins.
     pub size: u64,
-    /// Files at most.
+    /// Maximum number of files.
     keep: usize,
     number: u32,
     files: VecDeque<PathBuf>,
@@ -106,7 +106,7 @@ impl Ring {
         Ring { path, existing, size, keep, number: 0, files: VecDeque::new() }
     }
 
-    /// The next file, for which the oldest goes.
+    /// The next file; the oldest is removed for it.
     pub fn next_file(&mut self) -> Output {
         while self.files.len() >= self.keep.max(1) {
             let Some(oldest) = self.files.pop_front() else { break };
@@ -121,7 +121,7 @@ impl Ring {
     }
 }
 
-/// The name of the file with this number.
+/// Name of the file with this number.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let number = format!("{number:06}");
     match path.extension() {

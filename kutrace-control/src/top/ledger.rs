@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Points ordered by time to windows: what each CPU is at, and so whose its time is.
+//! Turns points ordered by time into windows: the current activity of each CPU, and the owner of its time.
 //!
-//! This is what the span builder does, without spans and names: a stack for each thread
-//! of what it is inside of, by the same rules of what nests in what, and for each CPU an open piece of time that
-//! belongs to the top. A call of which the return is missing ends where something shows it; nothing is told anew.
-//! [`super::sleep`] has what threads wait for.
+//! Does the work of the span builder without spans and names: for each thread a stack of its nested activities, by the
+//! same nesting rules, and for each CPU an open piece of time that belongs to the top of the stack. A call whose return
+//! is missing ends where a later event proves that it ended; past windows are never corrected. [`super::sleep`] has the
+//! waits of threads.
 //!
 //! Invariants: memory is bounded, whatever threads do; the pieces of a CPU cover its time.
 
@@ -37,23 +37,23 @@ use super::sleep::Thread;
 use super::window::{Part, Run, Use, Window};
 use crate::skim::{Named, Point, Skim, GAP, RUNS};
 
-/// Vectors of interrupts: their names are each CPU's own.
+/// Vectors of interrupts: each CPU has its own names for them.
 const VECTORS: usize = 256;
-/// Interrupts of an idle CPU that are remembered.
+/// Number of interrupts that are remembered for an idle CPU.
 const INTERRUPTS: usize = 64;
-/// CPUs that there can be.
+/// Maximum number of CPUs.
 const CPUS: u32 = postprocess::event::CPUS_MAX;
 
-/// What is to be done about an event.
+/// Effect of an event.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Something of the kernel begins.
+    /// An activity of the kernel begins.
     Call(Work),
-    /// That which began with this number ends.
+    /// The activity that began with this number ends.
     Return(u16, Level),
-    /// The system call that the thread is in returns.
+    /// The system call of the thread returns.
     ReturnAny,
-    /// Another thread.
+    /// Switch to another thread.
     Switch,
     /// Something at a point in time.
     Point(Happening),
@@ -61,85 +61,85 @@ enum Step {
     Nothing,
 }
 
-/// Something of the kernel that is under way.
+/// An activity of the kernel that has not ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// What.
+    /// The activity.
     pub work: Work,
-    /// The number of its event.
+    /// Number of its event.
     pub event: u16,
     start: u64,
     on_cpu: u64,
 }
 
 impl Frame {
-    /// It begins.
+    /// A frame for an activity that begins at `start`.
     pub fn new(work: Work, event: u16, start: u64) -> Frame {
         Frame { work, event, start, on_cpu: 0 }
     }
 }
 
-/// A CPU.
+/// State of one CPU.
 #[derive(Debug)]
 pub struct Cpu {
-    /// Whether it is known what it does.
+    /// True if the activity of the CPU is known.
     pub known: bool,
-    /// Whether anything was known of it ever.
+    /// True if the CPU has had an event.
     seen: bool,
-    /// Where the open piece of time begins.
+    /// Start of the open piece of time.
     since: u64,
-    /// The thread on it.
+    /// The thread on the CPU.
     pub pid: u32,
-    /// Whether that is one of the kernel.
+    /// True if `pid` is a thread of the kernel.
     pub kernel: bool,
-    /// Whether that has said that it ends.
+    /// True if `pid` has announced its exit.
     pub ended: bool,
-    /// What it is inside of; on an idle CPU, what idle is.
+    /// Nested activities of the thread; on an idle CPU, those of the idle task.
     pub stack: Vec<Frame>,
-    /// Whose the open piece is: the scheduler's time is that of the thread that called it.
+    /// Owner of the open piece: the scheduler's time belongs to the thread that called it.
     owner: u32,
-    /// What that took and is not in the window yet, and since when it has the CPU.
+    /// Time of the owner that is not in the window yet, and the start of its run.
     run: Run,
     run_from: u64,
     is_counted: bool,
-    /// In the scheduler: whom it switched from.
+    /// In the scheduler: the thread that it switched from.
     pub switched: Option<u32>,
-    /// Whether its thread may have been woken for the run that begins.
+    /// True if the CPU's thread may have been woken for the run that begins.
     pub pending: bool,
-    /// When it was last idle, up to the switch from it.
+    /// Last idle period, up to the switch away from idle.
     pub idle: (u64, u64),
-    /// The last interrupts and softirqs while it was, the newest first: from when to when.
+    /// The last interrupts and softirqs during the idle period, newest first: start and end.
     pub interrupts: VecDeque<(u64, u64)>,
-    /// When it last switched.
+    /// Time of the last switch.
     pub last_switch: u64,
-    /// What the thread said last that it is about to wait for.
+    /// Reason of the wait that the thread announced last.
     pub told: Option<Reason>,
-    /// Who sent it the last interrupt.
+    /// Sender of the last interrupt.
     pub remote: By,
     offline: bool,
-    /// What is not in the window yet: whose its time was, and its interrupts by vector.
+    /// Totals that are not in the window yet: the CPU's time by owner, and its interrupts by vector.
     part: Part,
     irqs: Vec<Use>,
 }
 
-/// What is known of CPUs and threads.
+/// State of all CPUs and threads.
 #[derive(Debug)]
 pub struct Ledger {
     steps: Vec<Step>,
     nesting: Nesting,
     pub(super) abi: TracedAbi,
     labels: EventNames,
-    /// Names of what the kernel does.
+    /// Names of kernel activities.
     pub names: Names,
     pub(super) cpus: Vec<Cpu>,
     pub(super) threads: HashMap<u32, Thread>,
-    /// By number of the event, but for interrupts.
+    /// By number of the event, without interrupts.
     uses: Vec<Use>,
     pub(super) window: Window,
 }
 
 impl Ledger {
-    /// Of a recorder that cannot see this, with these vectors for devices.
+    /// For a recorder that does not see `unseen`, with these vectors for devices.
     pub fn new(unseen: Unseen, devices: &[Device]) -> Ledger {
         let mut names = Names::default();
         let table =
@@ -168,14 +168,14 @@ impl Ledger {
         ledger
     }
 
-    /// Takes names that the kernel has given meanwhile.
+    /// Takes names that the kernel has assigned since the last call.
     pub fn names(&mut self, named: Vec<Named>) {
         for Named { number, text, .. } in named.into_iter().filter(|named| named.kind == NAME_VECTOR) {
             self.device(Vector(number), text.as_bytes());
         }
     }
 
-    /// What was counted under a name that changes goes with the old one.
+    /// Counts under a name that changes are attributed to the old name.
     fn device(&mut self, which: Vector, text: &[u8]) {
         if let Some(cpu) = which.cpu() {
             self.settle_irqs(cpu as usize);
@@ -185,14 +185,14 @@ impl Ledger {
         self.abi.learn(line::IRQ_NAME, which.vector(), &text);
     }
 
-    /// Takes what happened.
+    /// Takes the next points.
     pub fn take(&mut self, points: &[Point], known: &Skim) {
         for point in points {
             self.point(point, known);
         }
     }
 
-    /// Ends the window at this counter; the next begins there.
+    /// Ends the window at this counter; the next one begins there.
     pub fn cut(&mut self, to: u64) -> Window {
         for c in 0..self.cpus.len() {
             if self.cpus[c].seen {
@@ -292,7 +292,7 @@ impl Ledger {
         if matches!(level, Level::Syscall | Level::Trap) {
             self.cpus[c].told = None;
         }
-        // Spans count work on the way out as none, since its event is a point.
+        // Spans do not count work on the way out, since its event is a point.
         self.use_of(c, event).count += u64::from(event != EXIT_WORK);
         self.cpus[c].stack.push(Frame::new(work, event, t));
         if level == Level::Syscall && event != EXIT_WORK {
@@ -314,7 +314,7 @@ impl Ledger {
                 }
             }
             None => {
-                // It began unseen: the open piece is it.
+                // The start was not seen: the call covers the whole open piece.
                 let event = call.unwrap_or(UNKNOWN_CALL);
                 let since = self.cpus[c].since;
                 let Step::Call(work) = self.steps[usize::from(event)] else { return };
@@ -329,7 +329,7 @@ impl Ledger {
         }
     }
 
-    /// Ends what cannot be running when `inner` starts: its return is missing.
+    /// Ends the frames that cannot be running when `inner` starts: their returns are missing.
     fn unwind(&mut self, c: usize, t: u64, inner: Work) {
         while let Some(top) = self.cpus[c].stack.last() {
             let outer = stack::Frame::call(top.work, 0, NameId::EMPTY);
@@ -340,7 +340,7 @@ impl Ledger {
         }
     }
 
-    /// What is on top ends.
+    /// Ends the top of the stack.
     fn end_top(&mut self, c: usize, t: u64) {
         self.close(c, t);
         let Some(top) = self.cpus[c].stack.pop() else { return };
@@ -356,7 +356,7 @@ impl Ledger {
         of.slowest = of.slowest.max(t.saturating_sub(frame.start));
     }
 
-    /// Ends the open piece; the next begins there.
+    /// Ends the open piece; the next one begins there.
     pub(super) fn close(&mut self, c: usize, t: u64) {
         let cpu = &mut self.cpus[c];
         let dur = t.saturating_sub(cpu.since);
@@ -398,7 +398,7 @@ impl Ledger {
         }
     }
 
-    /// What the owner of a CPU's time took goes into the window. A run counts once, in the first.
+    /// Adds the time of the CPU's owner to the window. A run counts once, in its first window.
     fn end_run(&mut self, c: usize, t: u64) {
         let cpu = &mut self.cpus[c];
         let run = std::mem::take(&mut cpu.run);
@@ -421,7 +421,7 @@ impl Ledger {
                     self.end_top(c, t);
                 }
             }
-            // Where the scheduler is not seen it has no time.
+            // If the scheduler is not seen it has no time.
             None => {
                 self.unwind(c, t, Work::Sched);
                 self.close(c, t);
@@ -441,18 +441,18 @@ impl Ledger {
         }
     }
 
-    /// A CPU runs this thread, whatever it ran before.
+    /// Sets the thread that a CPU runs, independent of the one before.
     fn place(&mut self, c: usize, pid: u32, t: u64, known: &Skim) {
-        // That it runs counts as an event, as in the text.
+        // A fact about the running thread counts as an event, as in the text.
         self.window.events += 1;
         if !self.cpus[c].seen {
-            // Before its first event there is nothing of it.
+            // The CPU has no time before its first event.
             (self.cpus[c].seen, self.cpus[c].since) = (true, t);
         }
         self.close(c, t);
         self.cpus[c].stack.clear();
         self.scheduled(c, t);
-        // What they did before nobody saw.
+        // Their earlier activity was not seen.
         for pid in [self.cpus[c].pid, pid] {
             self.threads.remove(&pid);
         }
@@ -463,7 +463,7 @@ impl Ledger {
         self.scheduled(c, t);
     }
 
-    /// Nothing is known of a CPU since its last event, nor what threads did that may have run there.
+    /// Marks a CPU as unknown since its last event, and with it the threads that may have run there.
     fn lose(&mut self, c: usize, t: u64) {
         if self.cpus[c].known {
             self.end_run(c, self.cpus[c].since);
@@ -523,7 +523,7 @@ impl Cpu {
     }
 }
 
-/// What is to be done about an event of this number.
+/// Effect of an event with this number.
 fn step(event: u16) -> Step {
     match event {
         SOFTIRQ..=SOFTIRQ_LAST => Step::Call(Work::Softirq),
@@ -547,7 +547,7 @@ fn step(event: u16) -> Step {
     }
 }
 
-/// The number that what ends so began with.
+/// Number of the event that starts the activity which `event` ends.
 fn begin_of(event: u16) -> u16 {
     match event {
         SCHED_RETURN => SCHED,

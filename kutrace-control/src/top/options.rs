@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the command line of `top` can be.
+//! Command line of `top`.
 
 use std::io::{self, IsTerminal};
 
@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::Plan;
 
-/// Below the help.
+/// Text after the help.
 pub const AFTER_TOP: &str = "\
 At a terminal, keys choose: q quit, m minute, t c l n order, 1-6 a list, 0 all
 Exit status: 3 if some of it was not read in time
@@ -30,7 +30,7 @@ pub struct Top {
 }
 
 impl Top {
-    /// What is to be done: without a terminal, or where only so much is asked for, text.
+    /// The plan that these options describe: text if there is no terminal, or if a count is given.
     pub fn plan(&self) -> Plan {
         let screen = !self.json && self.count.is_none() && io::stdout().is_terminal() && io::stdin().is_terminal();
         Plan { count: self.count.unwrap_or(u64::MAX), json: self.json, lines: self.top, screen }

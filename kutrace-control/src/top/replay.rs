@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What `top` tells of a recorded trace: all its blocks at once, as one window.
+//! Report of `top` for a recorded trace: all its blocks at once, as one window.
 
 use std::mem;
 
@@ -24,7 +24,7 @@ pub struct Replay {
     devices: Vec<Device>,
     unseen: Unseen,
     meta: Meta,
-    /// Where it begins and ends.
+    /// Start and end of the trace.
     range: (u64, u64),
     clock: Clock,
 }
@@ -55,12 +55,12 @@ impl Replay {
         Replay { blocks, devices, unseen, meta: about(unseen.texts()), range: (from, to.max(last)), clock }
     }
 
-    /// How many entries they have, as far as they are read.
+    /// Number of entries in the blocks, as far as they are read.
     pub fn entries(&self) -> u64 {
         self.read().0.entries
     }
 
-    /// What is told of them.
+    /// The summary of the blocks.
     pub fn summary(&self) -> Summary {
         let (mut skim, mut ledger) = self.read();
         ledger.names(mem::take(&mut skim.names));
@@ -70,7 +70,7 @@ impl Replay {
         window.summary(&Known { clock: self.clock, meta: &self.meta, names: &ledger.names, threads: &skim })
     }
 
-    /// The blocks, as one who follows a recorder is given them.
+    /// The blocks, as pieces of a followed recorder.
     pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         self.blocks.iter().map(|(cpu, begin, words, lost)| Piece {
             cpu: *cpu,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The picture at a terminal, and the keys that change it.
+//! The picture on a terminal, and the keys that change it.
 
 use std::io;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use ratatui::DefaultTerminal;
 
 use super::Picture;
 
-/// CPUs that have lines of their own, where lists are shown.
+/// Number of CPUs with lines of their own, if lists are shown.
 const CPUS: usize = 8;
-/// The lists, by the keys from 1 on.
+/// Number of lists, selected by the keys from 1 on.
 const LISTS: usize = 7;
-/// What is said of keys.
+/// Help text for the keys.
 const KEYS: &str = "q quit  m second/minute  t time  c count  l longest  n name  1-7 one list  0 all  space hold";
 
-/// What the rows of a list are ordered by.
+/// Order of the rows of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Order {
     #[default]
@@ -32,7 +32,7 @@ enum Order {
     Name,
 }
 
-/// What the keys have chosen.
+/// View selected by the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct View {
     minute: bool,
@@ -42,7 +42,7 @@ struct View {
     hold: bool,
 }
 
-/// A terminal that is as it was once this is dropped.
+/// A terminal that is restored once this is dropped.
 #[derive(Debug)]
 pub struct Screen {
     terminal: DefaultTerminal,
@@ -51,10 +51,10 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// If it is none that can show this.
+    /// If the terminal cannot show this.
     pub fn open() -> Result<Screen> {
         let terminal = ratatui::try_init().context("terminal")?;
         let mut screen = Screen { terminal, view: View::default(), picture: None };
@@ -62,10 +62,10 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Waits for so long, or for keys; whether one asks for the end.
+    /// Waits for this time, or for keys. Returns whether a key requests the end.
     ///
     /// # Errors
-    /// If the terminal has gone.
+    /// If the terminal is gone.
     pub fn wait(&mut self, time: Duration) -> Result<bool> {
         if !event::poll(time).or_else(unless_interrupted).context("terminal")? {
             return Ok(false);
@@ -84,7 +84,7 @@ impl Screen {
     /// Shows a picture.
     ///
     /// # Errors
-    /// If the terminal has gone.
+    /// If the terminal is gone.
     pub fn show(&mut self, picture: Picture) -> Result<()> {
         if !self.view.hold {
             self.picture = Some(picture);
@@ -112,7 +112,7 @@ impl Drop for Screen {
     }
 }
 
-/// A signal that came meanwhile is noted elsewhere.
+/// An interrupting signal is noted elsewhere.
 fn unless_interrupted(error: io::Error) -> io::Result<bool> {
     match error.kind() {
         io::ErrorKind::Interrupted => Ok(false),
@@ -121,7 +121,7 @@ fn unless_interrupted(error: io::Error) -> io::Result<bool> {
 }
 
 impl View {
-    /// Takes a key; whether it asks for the end.
+    /// Handles a key. Returns whether it requests the end.
     fn key(&mut self, key: KeyCode, control: bool) -> bool {
         match key {
             KeyCode::Char('c') if control => return true,
@@ -143,7 +143,7 @@ impl View {
     }
 }
 
-/// A row of a list: by what it can be ordered, and how it looks.
+/// A row of a list: its sort keys, and its text.
 struct Row {
     time: Time,
     count: u64,
@@ -190,7 +190,7 @@ fn lines(picture: &Picture, view: View, height: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Gives each list room for a fair part of its lines: as many as it has, as long as others have less room.
+/// Gives each list a fair share of the room, in lines: up to its size, while the other lists have less.
 fn divide(room: usize, sizes: &[usize]) -> Vec<usize> {
     let mut rooms = vec![0; sizes.len()];
     for _ in 0..room {
@@ -198,7 +198,7 @@ fn divide(room: usize, sizes: &[usize]) -> Vec<usize> {
         let Some(next) = wanting.min_by_key(|&n| rooms[n]) else { break };
         rooms[next] += 1;
     }
-    // A title alone says nothing.
+    // A title alone is useless.
     rooms.into_iter().map(|room| if room == 1 { 0 } else { room }).collect()
 }
 
@@ -218,7 +218,7 @@ fn head(shown: &Summary, missed: u64, view: View) -> Line<'static> {
     Line::from(text).reversed()
 }
 
-/// What the CPUs' time was; where there are many, those that were busiest, and all in one.
+/// The time of the CPUs by kind; if there are many, of the busiest CPUs, and of all in one line.
 fn cpus(shown: &Summary, interrupts: &[f64]) -> Vec<Line<'static>> {
     let row = |name: &str, share: postprocess::sink::summary::share::Share, interrupts: f64| {
         let all = share.total();
@@ -243,7 +243,7 @@ fn cpus(shown: &Summary, interrupts: &[f64]) -> Vec<Line<'static>> {
     lines
 }
 
-/// The lists, with the other time's part of the CPUs beside.
+/// The lists, with the CPU share of the other period in a column.
 fn lists(shown: &Summary, other: &Summary, minute: bool) -> [List; LISTS] {
     let whole = |summary: &Summary| summary.cpus.iter().map(|(_, share)| share.total()).sum::<Time>();
     let (all, others) = (whole(shown), whole(other));
@@ -313,7 +313,7 @@ fn lists(shown: &Summary, other: &Summary, minute: bool) -> [List; LISTS] {
     ]
 }
 
-/// How long threads waited for a CPU, and which waited longest.
+/// Times that threads waited for a CPU, and the threads that waited longest.
 fn latency(shown: &Summary) -> List {
     let mut rows = Vec::new();
     for (latency, name) in [(&shown.woken, "woken"), (&shown.preempted, "preempted")] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Threads that are on no CPU: what they are inside of, what they wait for, and how long they wait to run.
+//! Threads that are on no CPU: their open activities, what they wait for, and how long they wait to run.
 //!
-//! The reason of a wait is that of the span builder, by the same tables: what the thread was inside of, and what woke
-//! it.
+//! The reason of a wait is determined as in the span builder, by the same tables: from the thread's activity, and from
+//! its wakeup.
 
 use kutrace_format::abi::event::{TaskState, SCHED, SYSCALL, SYSCALL32};
 use postprocess::event::number::Level;
@@ -14,22 +14,22 @@ use super::ledger::{Frame, Ledger};
 use super::window::Waited;
 use crate::skim::Skim;
 
-/// Threads that are known at most; then all are met anew.
+/// Maximum number of threads; then those on no CPU are forgotten.
 const THREADS: usize = 1 << 17;
-/// Waits shorter than this are none: 100 ns of a counter of 160 MHz.
+/// Shorter waits do not count: 100 ns of a counter of 160 MHz.
 const SHORT: u64 = 16;
 
-/// A thread.
+/// State of a thread.
 #[derive(Debug, Default)]
 pub struct Thread {
-    /// While it is on no CPU: what it is inside of.
+    /// Open activities while the thread is on no CPU.
     stack: Vec<Frame>,
     kernel: bool,
-    /// The CPU that it is on, or is about to leave or take.
+    /// The CPU that the thread is on, or is about to leave or take.
     on: Option<usize>,
-    /// Whether it runs there, and does not only begin to.
+    /// True if the thread runs there, false if it only begins to.
     runs: bool,
-    /// Since when it does not run, or could.
+    /// Time since it does not run, and time since it could run.
     since: Option<u64>,
     woken: Option<u64>,
     told: Option<Reason>,
@@ -37,7 +37,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// One that was not met before.
+    /// A thread without earlier events.
     fn met(pid: u32, known: &Skim) -> Thread {
         let state = known.known(pid).map(|thread| thread.state);
         let call = state.and_then(TaskState::open_call);
@@ -61,7 +61,7 @@ impl Ledger {
         self.threads.entry(pid).or_insert_with(|| Thread::met(pid, known))
     }
 
-    /// A CPU takes another thread; the scheduler's frame is not on its stack.
+    /// Switches a CPU to another thread; the scheduler's frame is not on its stack.
     pub(super) fn exchange(&mut self, c: usize, t: u64, to: u32, known: &Skim) {
         let cpu = &mut self.cpus[c];
         let from = std::mem::replace(&mut cpu.pid, to);
@@ -90,7 +90,7 @@ impl Ledger {
         (cpu.stack, cpu.kernel) = (stack, kernel);
     }
 
-    /// The scheduler is left: who was switched from runs no more, who was switched to does.
+    /// Handles the end of the scheduler: the old thread no longer runs, the new one does.
     pub(super) fn scheduled(&mut self, c: usize, t: u64) {
         let Some(from) = self.cpus[c].switched.take() else { return };
         if let Some(old) = self.threads.get_mut(&from).filter(|old| old.on == Some(c)) {
@@ -100,13 +100,13 @@ impl Ledger {
         let pid = self.cpus[c].pid;
         let Some(new) = self.threads.get_mut(&pid) else { return };
         new.runs = true;
-        // Nobody woke it: it had lost its CPU.
+        // It was not woken: it had lost its CPU.
         if let Some(since) = new.since.take() {
             self.waited_for_cpu(c, since, t, false);
         }
     }
 
-    /// A CPU does something: the wakeup of its thread has led to a run.
+    /// Handles activity of a CPU: the wakeup of its thread has led to a run.
     pub(super) fn arrive(&mut self, c: usize, t: u64) {
         if !std::mem::take(&mut self.cpus[c].pending) {
             return;
@@ -122,7 +122,7 @@ impl Ledger {
         }
     }
 
-    /// The thread of a CPU runs, and could have done so since then.
+    /// The thread of a CPU runs, and could have run since `since`.
     fn waited_for_cpu(&mut self, c: usize, since: u64, t: u64, woken: bool) {
         let cpu = &self.cpus[c];
         let wait = Waited { dur: t.saturating_sub(since), at: since, pid: cpu.pid, cpu: c as u32 };
@@ -139,7 +139,7 @@ impl Ledger {
         }
     }
 
-    /// How long of that the thread did not compete with others: its CPU was idle, and took its time.
+    /// The part of the wait in which the thread had no competitors: its CPU was idle, and needed time to wake.
     fn beside_idle(&self, c: usize, since: u64, t: u64, woken: bool) -> u64 {
         let cpu = &self.cpus[c];
         let (from, to) = cpu.idle;
@@ -158,7 +158,7 @@ impl Ledger {
         }
     }
 
-    /// A thread is woken on this CPU. Of two wakeups before it runs the first counts.
+    /// Handles a wakeup on this CPU. If a thread is woken twice before it runs, the first wakeup counts.
     pub(super) fn runnable(&mut self, c: usize, t: u64, pid: u32, known: &Skim) {
         let by = self.by(c, known);
         let abi = &self.abi;
@@ -187,7 +187,7 @@ impl Ledger {
         }
     }
 
-    /// What it is on a CPU that wakes a thread.
+    /// The activity on a CPU that wakes a thread.
     pub(super) fn by(&self, c: usize, known: &Skim) -> By {
         let cpu = &self.cpus[c];
         let abi = &self.abi;
@@ -227,13 +227,13 @@ impl Ledger {
         }
     }
 
-    /// Events are missing, and threads may have run meanwhile: since when they wait is not known.
+    /// Handles missing events: threads may have run in between, so the start of their waits is unknown.
     pub(super) fn forget(&mut self) {
         self.threads.retain(|_, thread| thread.on.is_some());
     }
 }
 
-/// What a thread that is woken was inside of.
+/// Activity of a thread at the time that it is woken.
 fn asleep(thread: &Thread, comm: [u8; 16]) -> Asleep {
     if thread.kernel {
         let workers: [&[u8]; 5] = [b"kworker/", b"ksoftirqd/", b"migration/", b"cpuhp/", b"irq/"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What `top` would have told of a recorded trace is what `summary` tells of it.
+//! Compares the report of `top` for a recorded trace with that of `summary`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,15 +14,15 @@ use postprocess::time::Time;
 
 use super::replay::Replay;
 
-/// What is stopped, or rounded, a little earlier or later: 20 us.
+/// Allowed difference of times that end, or are rounded, slightly earlier or later: 20 us.
 const SLACK: Time = Time(2_000);
 
-/// What differs.
+/// The differences found.
 #[derive(Default)]
 struct Differences(Vec<String>);
 
 impl Differences {
-    /// Two times may differ by one part of a hundred, and so much.
+    /// Two times may differ by one part of a hundred, plus `slack`.
     fn near(&mut self, what: &str, told: Time, known: Time, slack: Time) {
         if (told - known).abs() > known / 100 + slack {
             self.0.push(format!("{what}: {told} instead of {known}"));
@@ -57,7 +57,7 @@ fn what_is_told_of_a_trace_is_its_summary() {
         let bytes = Command::new("xz").arg("-dc").arg(path).output().expect("xz runs: apt-get install xz-utils").stdout;
         let told = Replay::new(&raw::parse(&bytes).unwrap()).summary();
         let known = summary_of_raw(&bytes, 5).unwrap();
-        // Where a CPU stood still only the summary knows.
+        // Only the summary knows about stalled CPUs.
         let stalled: Time = known.cpus.iter().map(|(_, share)| share.stalled).sum();
         let slack = stalled + SLACK;
         for ((cpu, a), (_, b)) in told.cpus.iter().zip(&known.cpus) {
@@ -77,7 +77,7 @@ fn what_is_told_of_a_trace_is_its_summary() {
             found.near(&format!("{sample}: kernel of {}", program.name), same.kernel, program.kernel, slack);
             found.same(&format!("{sample}: runs of {}", program.name), same.runs, program.runs);
         }
-        // How the time that a thread could run divides depends on where CPUs stood still.
+        // The division of the time that a thread could run depends on where CPUs were stalled.
         for wait in known.waits.iter().filter(|wait| !Reason::named(&wait.name).could_run()) {
             let same = told.waits.iter().find(|told| told.name == wait.name).cloned().unwrap_or_default();
             found.same(&format!("{sample}: {}", wait.name), same.count, wait.count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What happened in a time, added up; several that follow each other are one. It is told as a summary.
+//! Totals of a period. Consecutive windows add up to one, which is reported as a summary.
 //!
-//! Times and durations are counts of the recorder until they are told.
+//! Times and durations are counts of the recorder until they are reported.
 
 use std::collections::BTreeMap;
 
@@ -24,28 +24,28 @@ use postprocess::time::Time;
 use crate::names::machine;
 use crate::skim::Skim;
 
-/// Names of spans that are told of a second, at most.
+/// Maximum number of span names in one second's report.
 const SPANS: usize = 1 << 14;
-/// Waits for a CPU that are told in full.
+/// Number of waits for a CPU that are reported in full.
 const WORST: usize = 5;
-/// Leading bits that are kept of durations in a distribution: they are told with an error of 0.4 % at most.
+/// Leading bits kept of the durations in a distribution: the reported ones are off by at most 0.4 %.
 const BITS: u32 = 8;
 
-/// How often something of the kernel began, and the time it took.
+/// Number of times that something of the kernel began, and its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
-    /// How often it began.
+    /// Number of begins.
     pub count: u64,
-    /// CPU time, without what interrupted it.
+    /// CPU time, without that of its interruptions.
     pub total: u64,
-    /// Most CPU time of one that ended.
+    /// Longest CPU time of one that ended.
     pub longest: u64,
-    /// Longest from begin to end of one that ended.
+    /// Longest time from start to end of one that ended.
     pub slowest: u64,
 }
 
 impl Use {
-    /// Takes what another has counted.
+    /// Adds the totals of another.
     pub fn add(&mut self, other: &Use) {
         self.count += other.count;
         self.total += other.total;
@@ -54,25 +54,25 @@ impl Use {
     }
 }
 
-/// What a CPU's time was.
+/// Time of a CPU by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// By kind.
+    /// User code.
     pub user: u64,
     /// System calls, faults, threads of the kernel, the scheduler.
     pub kernel: u64,
     /// Interrupts and softirqs.
     pub interrupts: u64,
-    /// Nothing to do.
+    /// Idle.
     pub idle: u64,
-    /// Not known.
+    /// Unknown.
     pub lost: u64,
-    /// Offline; no part of its time.
+    /// Offline; not part of the total.
     pub offline: u64,
 }
 
 impl Part {
-    /// All its time.
+    /// Total time, without offline.
     pub fn total(&self) -> u64 {
         self.user + self.kernel + self.interrupts + self.idle + self.lost
     }
@@ -87,23 +87,23 @@ impl Part {
     }
 }
 
-/// What a thread took.
+/// CPU time of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// In user code.
+    /// User code.
     pub user: u64,
-    /// In the kernel, but for interrupts.
+    /// Kernel, without interrupts.
     pub kernel: u64,
-    /// With interrupts.
+    /// Total, with interrupts.
     pub on_cpu: u64,
-    /// How often it got a CPU.
+    /// Number of times that it got a CPU.
     pub runs: u64,
-    /// The longest without losing it, from its start.
+    /// Longest run without losing the CPU, measured from the start of the run.
     pub longest: u64,
 }
 
 impl Run {
-    /// Takes what another has counted.
+    /// Adds the totals of another.
     pub fn add(&mut self, other: &Run) {
         self.user += other.user;
         self.kernel += other.kernel;
@@ -113,16 +113,16 @@ impl Run {
     }
 }
 
-/// A wait, with when it began and whose it was.
+/// A wait, with its start and its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// How long.
+    /// Duration.
     pub dur: u64,
-    /// Since when.
+    /// Start.
     pub at: u64,
     /// The thread.
     pub pid: u32,
-    /// The CPU that it got.
+    /// The CPU that the thread got.
     pub cpu: u32,
 }
 
@@ -148,7 +148,7 @@ impl Waits {
     }
 }
 
-/// Waits by their length.
+/// Distribution of waits by length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spread {
     lengths: HashMap<u64, u64>,
@@ -157,7 +157,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Takes a wait.
+    /// Adds a wait.
     pub fn add(&mut self, wait: Waited) {
         let drop = (u64::BITS - wait.dur.leading_zeros()).saturating_sub(BITS);
         let middle = if drop == 0 { 0 } else { 1 << (drop - 1) };
@@ -165,7 +165,7 @@ impl Spread {
         self.keep(wait);
     }
 
-    /// The longest; 0 if there is none.
+    /// The longest wait; 0 if none.
     pub fn longest(&self) -> u64 {
         self.worst.first().map_or(0, |worst| worst.dur)
     }
@@ -186,57 +186,57 @@ impl Spread {
     }
 }
 
-/// What happened in a time.
+/// Totals of a period.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
-    /// From this counter.
+    /// Counter at the start.
     pub from: u64,
-    /// To this.
+    /// Counter at the end.
     pub to: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Events that the recorder had no room for.
+    /// Number of events that did not fit into the recorder.
     pub lost: u64,
-    /// Blocks of events that were overwritten before they were read.
+    /// Number of blocks that were overwritten before they were read.
     pub missed: u64,
-    /// By CPU; those of which nothing was seen have none.
+    /// Time by CPU; CPUs without any event have no entry.
     pub cpus: BTreeMap<u32, Part>,
-    /// What the kernel did.
+    /// Kernel activity.
     pub uses: HashMap<(Level, NameId), Use>,
-    /// What threads took, by pid.
+    /// CPU time of threads, by pid.
     pub runs: HashMap<u32, Run>,
-    /// How often something that a program recorded was overwritten before it was read.
+    /// Number of records of programs that were overwritten before they were read.
     pub missed_marks: u64,
     waits: BTreeMap<u8, Waits>,
     spans: BTreeMap<Box<[u8]>, Waits>,
-    /// From wakeups to runs.
+    /// Times from wakeup to run.
     pub woken: Spread,
-    /// From the loss of a CPU to the next run.
+    /// Times from losing a CPU to the next run.
     pub preempted: Spread,
-    /// Wakeups of threads that ran.
+    /// Number of wakeups of threads that were running.
     pub running: u64,
 }
 
-/// What is known beside a window, to tell it.
+/// Context needed to report a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
-    /// Counter to time.
+    /// Converts counters to times.
     pub clock: Clock,
-    /// What is said about the machine.
+    /// Description of the machine.
     pub meta: &'a Meta,
-    /// Names of what the kernel does.
+    /// Names of kernel activities.
     pub names: &'a Names,
     /// Names of threads.
     pub threads: &'a Skim,
 }
 
 impl Window {
-    /// Takes a wait that has ended.
+    /// Adds a wait that has ended.
     pub fn wait(&mut self, reason: Reason, wait: Waited) {
         self.waits.entry(reason.letter()).or_default().add(wait);
     }
 
-    /// Takes a span of a program that has ended.
+    /// Adds a span of a program that has ended.
     pub fn span(&mut self, name: &[u8], span: Waited) {
         let has_room = self.spans.len() < SPANS;
         match self.spans.get_mut(name) {
@@ -246,13 +246,13 @@ impl Window {
         }
     }
 
-    /// Reasons of waits, with how many and how long they were.
+    /// Reasons for waiting, each with the number and the total duration of its waits.
     #[cfg(test)]
     pub fn waits(&self) -> impl Iterator<Item = (Reason, u64, u64)> + '_ {
         self.waits.iter().map(|(letter, waits)| (Reason::of(*letter), waits.count, waits.total))
     }
 
-    /// Takes another that follows.
+    /// Adds the window that follows.
     pub fn join(&mut self, next: &Window) {
         if self.to == 0 {
             self.from = next.from;
@@ -272,7 +272,7 @@ impl Window {
         self.preempted.join(&next.preempted);
     }
 
-    /// It as the summary of a trace of that time. Who had a CPU while others waited for it is not known.
+    /// The summary of a trace of this period. The threads that had a CPU while others waited for it are unknown.
     pub fn summary(&self, known: &Known) -> Summary {
         let moment = |at: u64| known.clock.units(at);
         let time = |counts: u64| moment(self.from + counts) - moment(self.from);
@@ -317,7 +317,7 @@ impl Window {
         }
     }
 
-    /// The part of interrupts in the time of all CPUs, and of each.
+    /// Share of interrupts in the time of all CPUs, then of each CPU.
     pub fn interrupts(&self) -> Vec<f64> {
         let mut all = Part::default();
         self.cpus.values().for_each(|part| all.add(part));
@@ -373,7 +373,7 @@ impl Window {
                 below += count;
                 below >= rank
             });
-            // The last is known as it was.
+            // The longest is known exactly.
             if rank == count {
                 longest
             } else {
@@ -407,7 +407,7 @@ fn share(part: &Part, time: impl Fn(u64) -> Time) -> Share {
 }
 
 impl Known<'_> {
-    /// The name of a thread without its number, `?` if it has none.
+    /// Name of a thread without its number, `?` if it has none.
     pub fn program(&self, pid: u32) -> String {
         let comm = self.threads.thread(pid).unwrap_or_default();
         let name = clean(comm.split(|byte| *byte == 0).next().unwrap_or_default());
@@ -427,11 +427,11 @@ impl Known<'_> {
     }
 }
 
-/// What is said about this machine and what its recorder cannot see.
+/// Description of this machine and of the events that its recorder cannot see.
 pub fn about<'a>(unseen: impl Iterator<Item = &'a str>) -> Meta {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut unseen: Vec<String> = unseen.map(str::to_string).collect();
-    // Where a CPU stood still nothing here finds out.
+    // Stalled CPUs are not detected here.
     let stalls = Capability::Interrupts.unseen().to_string();
     if !unseen.contains(&stalls) {
         unseen.push(stalls);

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The format file of a tracepoint, to the description that a trace has of it (docs/format.md).
+//! Converts the format file of a tracepoint to its description in a trace (docs/format.md).
 
 use anyhow::{ensure, Context, Result};
 
-/// Bytes that all records begin with, which are not recorded.
+/// Bytes at the start of all records, which are not recorded.
 const COMMON_BYTES: usize = 8;
 
-/// What a format file says.
+/// Content of a format file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The kernel's number of the tracepoint.
     pub id: u32,
-    /// A line for each field: name, type, where it begins, bytes.
+    /// A line for each field: name, type, offset, bytes.
     pub fields: String,
 }
 
-/// Reads a format file.
+/// Parses a format file.
 ///
 /// # Errors
-/// What it lacks.
+/// The missing or invalid part.
 pub fn read(text: &str) -> Result<Format> {
     let id = text.lines().find_map(|line| line.strip_prefix("ID: ")).and_then(|id| id.trim().parse().ok());
     let mut fields = String::new();
     for line in text.lines().filter(|line| line.trim_start().starts_with("field:")) {
         let field = Field::read(line).with_context(|| format!("cannot be read: {line}"))?;
-        // What all records have, and where a probe of a program is.
+        // Fields that all records have, and the address of a program's probe.
         if field.name.starts_with("common_") || field.name.starts_with("__probe_") {
             continue;
         }
@@ -39,7 +39,7 @@ pub fn read(text: &str) -> Result<Format> {
 struct Field<'a> {
     type_name: &'a str,
     name: &'a str,
-    /// What is between the brackets of an array.
+    /// The text between the brackets of an array.
     items: Option<&'a str>,
     offset: usize,
     size: usize,
@@ -61,7 +61,7 @@ impl<'a> Field<'a> {
         Some(Field { type_name, name, items, offset: offset.parse().ok()?, size: size.parse().ok()?, signed })
     }
 
-    /// The letter of its type, and the bytes of an item of several.
+    /// The letter of its type, and for an array the size of an item in bytes.
     fn kind(&self) -> String {
         let number = if self.signed { 'i' } else { 'u' };
         let is_text = self.type_name.contains("char") && !self.type_name.contains("unsigned");

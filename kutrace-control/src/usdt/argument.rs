@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Where a probe's arguments are, as its note says it in the words of the assembler, to what the kernel fetches for a
-//! uprobe event.
+//! Converts the locations of a probe's arguments, given in its note in assembler syntax, to the kernel's fetch
+//! arguments for a uprobe event.
 //!
 //! ```text
 //! -4@%edi            %di:s32              8@%rbp as a text   +0(%bp):string
@@ -12,14 +12,14 @@
 pub struct Argument {
     /// `arg1` and so on.
     pub name: String,
-    /// What the kernel is to fetch.
+    /// The kernel's expression for the value.
     pub fetch: String,
     /// Its type.
     pub kind: &'static str,
 }
 
-/// The arguments of a note; those of which `texts` says so are addresses of texts. One that cannot be fetched is told as
-/// it stands there.
+/// The arguments of a note; those whose `texts` is true are addresses of texts. An argument that cannot be fetched is
+/// returned as its text in the note.
 pub fn read(note: &str, texts: &[bool]) -> Vec<Result<Argument, String>> {
     let one = |(n, text): (usize, &str)| {
         let is_text = texts.get(n).copied().unwrap_or_default();
@@ -54,14 +54,14 @@ fn fetch(text: &str) -> Option<(&'static str, String)> {
     Some((kind, fetch))
 }
 
-/// What the kernel calls the register that has this, in its low bytes.
+/// The kernel's name of the register that contains this one in its low bytes.
 fn register(name: &str) -> Option<String> {
     let name = name.strip_prefix('%')?;
     let numbered = name.strip_prefix('r').map(|digits| digits.trim_end_matches(['d', 'w', 'b']));
     if let Some(number @ 8..=15) = numbered.and_then(|digits| digits.parse::<u8>().ok()) {
         return Some(format!("%r{number}"));
     }
-    // ah and its like are not the low byte of theirs; ip is not the program's when a probe is hit.
+    // ah and the like are not low bytes; ip is not the program's when a probe is hit.
     let long = match name {
         "al" => "ax",
         "bl" => "bx",

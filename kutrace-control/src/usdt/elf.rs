@@ -6,8 +6,8 @@
 //! description:  address u64 | base u64 | semaphore u64 | provider \0 name \0 arguments \0
 //! ```
 //!
-//! Addresses are as the file was linked; what moved it later moved the section `.stapsdt.base` with it, whose address at
-//! the link is `base`. The kernel wants offsets in the file.
+//! Addresses are those of the linked file; a later move of the addresses also moved the section `.stapsdt.base`, whose
+//! address at link time is `base`. The kernel needs offsets in the file.
 //!
 //! Invariant: no content makes this panic, or use more memory than the file has bytes.
 
@@ -16,22 +16,22 @@ use anyhow::{Context, Result};
 /// A probe at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Who has the probe.
+    /// Provider of the probe.
     pub provider: String,
-    /// What it is called there.
+    /// Name of the probe within the provider.
     pub name: String,
-    /// Where its arguments are, in the words of the assembler.
+    /// Locations of the arguments, in assembler syntax.
     pub arguments: String,
-    /// Where it is.
+    /// Place of the probe.
     pub place: Place,
 }
 
 /// Offsets in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Of the instruction.
+    /// Offset of the instruction.
     pub offset: u64,
-    /// Of the semaphore, if it has one.
+    /// Offset of the semaphore, if the probe has one.
     pub semaphore: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ struct Section {
     bytes: u64,
 }
 
-/// What is loaded: from where in the file, to which address.
+/// A loaded segment: offset in the file, address, and size.
 struct Segment {
     offset: u64,
     address: u64,
@@ -58,7 +58,7 @@ const PROBE: u32 = 3;
 /// The probes of a file, in the order of their notes.
 ///
 /// # Errors
-/// If it is not an ELF file of x86-64, or contradicts itself.
+/// If the file is not an ELF file for x86-64, or is inconsistent.
 pub fn notes(file: &[u8]) -> Result<Vec<Note>> {
     let is_elf = file.starts_with(b"\x7fELF\x02\x01") && half(file, 18) == Some(62);
     is_elf.then_some(()).context("no ELF file for x86-64")?;
@@ -86,7 +86,7 @@ pub fn notes(file: &[u8]) -> Result<Vec<Note>> {
     Ok(all)
 }
 
-/// The description of the note at the start, if it is of a probe, and what follows it.
+/// The description of the first note, if it describes a probe, and the rest after the note.
 fn note(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (name_bytes, description_bytes) = (word(bytes, 0)? as usize, word(bytes, 4)? as usize);
     let name = bytes.get(12..)?.get(..name_bytes)?;
@@ -161,7 +161,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file with a segment from 0x1000 of the file to address 0x401000, and one probe in it; linked at 0x40 less.
+    /// A file with a segment from 0x1000 of the file to address 0x401000, and one probe in it; linked 0x40 lower.
     fn file() -> Vec<u8> {
         let names = b"\0.note.stapsdt\0.stapsdt.base\0.names\0";
         let mut description = Vec::new();

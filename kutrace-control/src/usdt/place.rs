@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Where the file of a program is: by a path that the kernel takes, without links.
+//! The file of a program, by a path without links that the kernel accepts.
 //!
-//! A program of a container is below `/proc/PID/root`, a link that says `/`, and means the root of that process. So it stays
-//! in the path, and links below it are followed from that root, not from ours.
+//! A program of a container is below `/proc/PID/root`, a link that reads as `/` and leads to the root of that process.
+//! Therefore it stays in the path, and links below it are followed from that root, not from ours.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// Links that are followed, at most.
+/// Maximum number of links that are followed.
 const LINKS_MAX: u32 = 40;
 
 /// The same file by a path without links.
 ///
 /// # Errors
-/// If there is none.
+/// If the file does not exist.
 pub fn resolve(path: &Path) -> io::Result<PathBuf> {
     match split(path) {
         Some((root, rest)) => below(root, rest),
@@ -26,7 +26,7 @@ pub fn resolve(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The root of a process, and what is below it, of a path in there.
+/// Splits a path below the root of a process into that root and the rest.
 fn split(path: &Path) -> Option<(PathBuf, VecDeque<OsString>)> {
     let mut rest: VecDeque<OsString> = path.components().map(|part| part.as_os_str().to_owned()).collect();
     let begins =

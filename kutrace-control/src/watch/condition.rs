@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is watched for, as it is written: `call:fsync > 50ms`, `wait_cpu > 5ms`, `psi:cpu some 10%`, `signal`.
+//! Conditions to watch for, in their written form: `call:fsync > 50ms`, `wait_cpu > 5ms`, `psi:cpu some 10%`, `signal`.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -16,16 +16,16 @@ use postprocess::tables;
 
 use crate::quantity::duration;
 
-/// A condition, and the words that it was given in.
+/// A condition, and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// What the user wrote, with single spaces.
+    /// The user's text, with single spaces.
     pub text: String,
-    /// What it means.
+    /// The parsed condition.
     pub what: What,
 }
 
-/// What must happen.
+/// Kind of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// Something takes longer than this many nanoseconds.
@@ -34,29 +34,29 @@ pub enum What {
     Pressure {
         /// `cpu`, `io`, `memory` or `irq`.
         resource: String,
-        /// Whether all threads do.
+        /// True if all threads wait.
         full: bool,
         /// Percent of the time.
         percent: f64,
     },
-    /// SIGUSR1 comes.
+    /// SIGUSR1 arrives.
     Signal,
-    /// A program asks, by `kutrace::keep`.
+    /// A program requests a snapshot by `kutrace::keep`.
     Keep,
 }
 
-/// What has a duration.
+/// Something with a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Thing {
     /// An RPC of this method, from its request to its response.
     Rpc(String),
-    /// From a thread's mark to another.
+    /// The time from one mark of a thread to another.
     Mark(String, String),
     /// A span that a program records without a system call, also an async one.
     Span(String),
-    /// A system call: the events that it can be.
+    /// A system call: its possible event numbers.
     Call(Vec<u16>),
-    /// A thread that could run has no CPU.
+    /// A runnable thread waits for a CPU.
     WaitCpu,
     /// A softirq; of this number.
     Softirq(Option<u8>),
@@ -66,9 +66,9 @@ pub enum Thing {
     Run(String),
 }
 
-/// Their kinds of pressure.
+/// Resources with pressure.
 const RESOURCES: [&str; 4] = ["cpu", "io", "irq", "memory"];
-/// What a condition can be.
+/// Text that lists the valid conditions.
 const EXPECTED: &str =
     "expected span:NAME, rpc:METHOD, mark:A..B, call:NAME, wait_cpu, softirq, irq:NAME or run:PROGRAM with \
                         `> TIME` after it, `psi:cpu some 10%`, signal or keep";
@@ -91,12 +91,12 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// Whether it is about what programs record into memory of their own.
+    /// Returns whether the condition is about records in programs' own memory.
     pub fn is_of_programs(&self) -> bool {
         matches!(self.what, What::Longer(Thing::Span(_) | Thing::Mark(..), _))
     }
 
-    /// The numbers of the events that tell whether it holds, beside switches and ends of threads.
+    /// Numbers of the events needed to evaluate the condition, in addition to switches and ends of threads.
     pub fn events(&self) -> Vec<RangeInclusive<u16>> {
         match &self.what {
             What::Longer(Thing::Rpc(_), _) => vec![RPC_REQUEST..=RPC_RESPONSE],
@@ -172,7 +172,7 @@ fn thing(text: &str) -> Result<Thing, String> {
     }
 }
 
-/// The value of a name as the label of a mark by system call, if it can be one: up to six of a-z 0-9 - . /
+/// The value of a name as the label of a mark by system call, if it is valid: one to six of a-z 0-9 - . /
 pub fn label(text: &str) -> Option<u32> {
     let digits: Option<Vec<u32>> = text.bytes().map(base40::digit).collect();
     let digits = digits.filter(|digits| (1..=base40::LENGTH).contains(&digits.len()))?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The page of a moment, and why: made one after the other, each by a process of its own that gives way to all others.
+//! The page and the explanation of a moment: made one after the other, each by a separate process with the lowest
+//! priority.
 
 use std::collections::VecDeque;
 use std::env;
@@ -17,22 +18,22 @@ use rustix::process::{setpriority_process, Pid};
 use super::condition::{Condition, Thing, What};
 use super::kept::Kept;
 
-/// Moments that wait at most; of more, the oldest get no page.
+/// Maximum number of waiting moments; beyond it, the oldest get no page.
 const WAITING: usize = 16;
-/// The nice value of what explains.
+/// The nice value of these processes.
 const NICE: i32 = 19;
 
-/// What is to be made.
+/// A file to make.
 #[derive(Debug)]
 struct Task {
     name: String,
-    /// Arguments that come before the recording's name.
+    /// Arguments before the recording's name.
     arguments: Vec<String>,
-    /// The ending of what is made.
+    /// Extension of the file.
     ending: &'static str,
 }
 
-/// What is being made, and what waits.
+/// The running task, and the waiting ones.
 #[derive(Debug, Default)]
 pub struct Explain {
     waiting: VecDeque<Task>,
@@ -40,7 +41,7 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// Has a moment explained, in which a condition held.
+    /// Queues the explanation of a moment in which a condition held.
     pub fn add(&mut self, name: String, condition: &Condition) {
         let why = why(condition);
         let html = ["html", "--force", "-o"].map(String::from).to_vec();
@@ -51,7 +52,7 @@ impl Explain {
         }
     }
 
-    /// Goes on to the next if one is done.
+    /// Starts the next task if the running one has ended.
     pub fn turn(&mut self, kept: &Kept) {
         if let Some((task, mut child)) = self.running.take() {
             match child.try_wait() {
@@ -60,7 +61,7 @@ impl Explain {
                     return;
                 }
                 Ok(Some(_)) if !kept.has(&task.name) => {
-                    // It was removed meanwhile, and with it what there was.
+                    // The moment was removed in between, and its other files with it.
                     let _ = std::fs::remove_file(kept.file(&task.name, task.ending));
                 }
                 Ok(Some(_)) => {}
@@ -79,7 +80,7 @@ impl Explain {
         }
     }
 
-    /// Waits for what there is, unless a second signal comes.
+    /// Waits for all tasks, unless a second signal arrives.
     pub fn finish(&mut self, guard: &SignalGuard, kept: &Kept) {
         let moment = Timespec::try_from(Duration::from_millis(50)).unwrap_or_default();
         // The first signal may be noted a moment after it was seen.
@@ -108,12 +109,13 @@ fn begin(task: &Task, kept: &Kept) -> Result<Child> {
         command.stdout(File::create(&made).with_context(|| made.display().to_string())?);
     }
     let child = command.arg(&recording).spawn().context("kutrace_control")?;
-    // Where that is refused it takes its share like others.
+    // If this is refused, the process competes like others.
     let _ = setpriority_process(Some(Pid::from_child(&child)), NICE);
     Ok(child)
 }
 
-/// The command that explains a moment: why such requests took their time, where there are any, else where the time went.
+/// The command that explains a moment: the reasons why such requests took their time, if there are any, otherwise where
+/// the time went.
 fn why(condition: &Condition) -> Vec<String> {
     let name =
         || condition.text.split_once(':').and_then(|(_, rest)| rest.split('>').next()).unwrap_or_default().trim();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which conditions hold: from points ordered by time to what took too long.
+//! Decides which conditions hold: finds what took too long in points ordered by time.
 //!
-//! Invariants: memory is bounded, whatever threads do; where events of a CPU are missing, nothing is concluded from what
-//! was before.
+//! Invariants: memory is bounded, whatever threads do; if events of a CPU are missing, nothing is concluded from
+//! earlier ones.
 
 use foldhash::HashMap;
 use kutrace_format::abi::command::Vector;
@@ -20,49 +20,49 @@ use super::condition::{label, Condition, Thing, What};
 use crate::skim::{Named, Point, GAP, RUNS};
 use crate::spans::{Happened, Thread, What as Happening};
 
-/// The label of the mark by which a program asks for a snapshot.
+/// Label of the mark by which a program requests a snapshot.
 pub const KEEP: &str = "keep";
-/// Entries of each map at most; then it begins anew.
+/// Maximum number of entries in each map; a full map is cleared.
 const ROOM: usize = 1 << 17;
 
 /// A condition that holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {
-    /// Which one, by its place in the list.
+    /// Index of the condition in the list.
     pub condition: usize,
-    /// How long it took, in counts; 0 where that has no meaning.
+    /// Duration in counts; 0 if it has no meaning.
     pub took: u64,
-    /// The counter at its end.
+    /// Counter at the end.
     pub at: u64,
-    /// The CPU at its end, if there is one.
+    /// CPU at the end, if there is one.
     pub cpu: Option<u32>,
-    /// The thread, if it is one's.
+    /// The thread, if it belongs to one.
     pub pid: Option<u32>,
-    /// A program's reason.
+    /// Reason given by a program.
     pub reason: Option<String>,
 }
 
-/// What is known of all CPUs and threads.
+/// State of all CPUs and threads.
 #[derive(Debug)]
 pub struct Judge {
     conditions: Vec<Condition>,
-    /// Of each condition its limit in counts.
+    /// Limit of each condition in counts.
     limits: Vec<u64>,
-    /// Of each condition about marks their labels, as far as marks by system call can have such.
+    /// Labels of each condition about marks, if marks by system call can have them.
     labels: Vec<Option<(u32, u32)>>,
-    /// Who runs on a CPU, since when, and whether that has been told.
+    /// By CPU: the running thread, the start of its run, and whether the run was reported.
     running: HashMap<u32, (u32, u64, bool)>,
     /// By thread: when it left its CPU.
     left: HashMap<u32, u64>,
     /// By thread: when it was woken since it left.
     woken: HashMap<u32, u64>,
-    /// By thread: its call of the ones that are watched, and its start.
+    /// By thread: its current call, if that is watched, and its start.
     called: HashMap<u32, (u16, u64)>,
-    /// By thread and label: when it was passed.
+    /// By thread and label: when the mark was passed.
     marked: HashMap<(u32, u32), u64>,
-    /// By thread and condition: when its first mark was passed, of those without a system call.
+    /// By thread and condition: when the first mark was passed, for marks without a system call.
     passed: HashMap<(Thread, usize), u64>,
-    /// What the programs of threads are called of which something was found there.
+    /// Names of the programs of threads with triggers from such marks or spans.
     programs: HashMap<u32, [u8; 16]>,
     /// By thread and RPC.
     requested: HashMap<(u32, u32), u64>,
@@ -80,7 +80,7 @@ pub struct Judge {
     found: Vec<Trigger>,
 }
 
-/// Puts something into a map that holds so much at most.
+/// Inserts into a map, which is cleared if it is full.
 fn put<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, value: V) {
     if map.len() >= ROOM {
         map.clear();
@@ -89,7 +89,7 @@ fn put<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, value: V) {
 }
 
 impl Judge {
-    /// Judges by these conditions; a millisecond has `khz` counts.
+    /// Judges by these conditions; `counts_per_ms` is the number of counts in a millisecond.
     pub fn new(conditions: &[Condition], counts_per_ms: f64, vectors: &[Vector]) -> Judge {
         let limit = |condition: &Condition| match condition.what {
             What::Longer(_, ns) => (ns as f64 * counts_per_ms / 1e6) as u64,
@@ -127,7 +127,7 @@ impl Judge {
         judge
     }
 
-    /// Takes names that were given meanwhile.
+    /// Takes names that were assigned since the last call.
     pub fn names(&mut self, names: Vec<Named>) {
         for Named { kind, number, text } in names {
             match kind {
@@ -139,7 +139,7 @@ impl Judge {
         }
     }
 
-    /// Takes what a program recorded into memory of its own; a count has 2 to the power of `shift` of the TSC's.
+    /// Takes a record from a program's own memory; a count is 2 to the power of `shift` counts of the TSC.
     pub fn happened(&mut self, happened: &Happened, shift: u32) {
         let Happened { thread, at, .. } = *happened;
         let (at, pid, before) = (at >> shift, Some(thread.1), self.found.len());
@@ -172,7 +172,7 @@ impl Judge {
         }
     }
 
-    /// What the program of a thread is called of which something was found so.
+    /// Name of a thread's program, if records in its own memory triggered a condition.
     pub fn program(&self, pid: u32) -> Option<[u8; 16]> {
         self.programs.get(&pid).copied()
     }
@@ -184,12 +184,12 @@ impl Judge {
         }
     }
 
-    /// What holds, by the points up to the counter `end`.
+    /// Triggers of the points up to the counter `end`.
     pub fn judge(&mut self, points: &[Point], end: u64, name: impl Fn(u32) -> Option<[u8; 16]>) -> Vec<Trigger> {
         for point in points {
             self.point(point, &name);
         }
-        // Who still runs need not leave to have run too long.
+        // A thread that still runs may have run too long already.
         let running: Vec<_> = self.running.iter().map(|(cpu, run)| (*cpu, *run)).collect();
         for (cpu, (pid, since, told)) in running {
             if !told && self.ran(cpu, pid, since, end, &name) {
@@ -253,7 +253,7 @@ impl Judge {
         }
     }
 
-    /// A CPU takes another thread.
+    /// Handles a switch of a CPU to another thread.
     fn switch(&mut self, cpu: u32, at: u64, from: Option<u32>, to: u32, name: &impl Fn(u32) -> Option<[u8; 16]>) {
         if let Some((pid, since, told)) = self.running.insert(cpu, (to, at, false)) {
             if !told {
@@ -266,7 +266,8 @@ impl Judge {
         if let Some(from) = from.filter(|from| *from != 0) {
             put(&mut self.left, from, at);
         }
-        // Woken while it was still running, it could run from when it left; not woken at all, it never waited for else.
+        // A thread woken while it was still running could run since it left; a thread that was not woken at all has
+        // only waited for a CPU.
         let (left, woken) = (self.left.remove(&to), self.woken.remove(&to));
         let since = match (left, woken) {
             (Some(left), Some(woken)) => Some(left.max(woken)),
@@ -278,7 +279,7 @@ impl Judge {
         }
     }
 
-    /// Whether a thread's run is too long.
+    /// Returns whether a thread's run is too long.
     fn ran(&mut self, cpu: u32, pid: u32, since: u64, at: u64, name: &impl Fn(u32) -> Option<[u8; 16]>) -> bool {
         if pid == 0 || !self.conditions.iter().any(|condition| matches!(condition.what, What::Longer(Thing::Run(_), _)))
         {
@@ -332,7 +333,7 @@ impl Judge {
         }
     }
 
-    /// A call, or its return.
+    /// Handles a call or its return.
     fn call(&mut self, point: &Point, pid: Option<u32>) {
         let Some(pid) = pid else { return };
         let event = point.event;
@@ -374,7 +375,7 @@ impl Judge {
         device.or_else(|| tables::of(NameKind::Irq).find(|(n, _)| *n == vector).map(|(_, name)| name.to_string()))
     }
 
-    /// Something took from `since` to the point; it counts for the conditions that are about it.
+    /// Handles an interval from `since` to the point, for the conditions about it.
     fn took(&mut self, is_it: impl Fn(&Thing) -> bool, since: u64, point: &Point, pid: Option<u32>) {
         for condition in 0..self.conditions.len() {
             if matches!(&self.conditions[condition].what, What::Longer(thing, _) if is_it(thing)) {
@@ -390,7 +391,7 @@ impl Judge {
         }
     }
 
-    /// Events of a CPU are missing: what began before may have ended.
+    /// Handles missing events of a CPU: anything that began before may have ended.
     fn forget(&mut self, cpu: u32) {
         self.running.remove(&cpu);
         self.softirqs.retain(|(of, _), _| *of != cpu);
@@ -408,8 +409,8 @@ impl Judge {
 mod tests {
     use super::*;
 
-    /// A condition, and points as (time, CPU, event, argument); a count is a nanosecond. What took too long: when, how
-    /// long, whose.
+    /// A condition, and points as (time, CPU, event, argument); a count is a nanosecond. Returns the triggers: end,
+    /// duration, thread.
     fn judged(condition: &str, points: &[(u64, u32, u16, u32)]) -> Vec<(u64, u64, Option<u32>)> {
         let mut judge = Judge::new(&[condition.parse().unwrap()], 1e6, &[]);
         let named = [(7, "get"), (8, "put")];
@@ -449,7 +450,7 @@ mod tests {
     fn a_thread_waits_for_a_cpu_from_when_it_could_run() {
         let points = [
             (0, 0, RUNS, 5),
-            (100, 0, SWITCH, 6), // 5 loses its CPU, and nobody wakes it
+            (100, 0, SWITCH, 6), // 5 loses its CPU, and is not woken
             (1_000, 0, RUNNABLE, 9),
             (2_000, 0, SWITCH, 9), // 6 sleeps
             (2_500, 0, RUNNABLE, 6),

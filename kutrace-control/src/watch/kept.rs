@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The folder of what was kept: the worst moments, up to a number and a size, each a few files of one name.
+//! The folder of kept moments: the worst ones, limited by number and by size, each as a few files of one name.
 //!
 //! ```text
 //! NAME.trace  the recording    NAME.html  its page    NAME.txt  why    NAME.json  what happened
 //! ```
 //!
-//! Invariants: files of other names are never touched; what a run before has kept counts, also what it had not told of yet
-//! when it was killed; nothing makes room for what is less bad, and room is there before a recording is written, so that
-//! none is removed once it is told of but by a worse one.
+//! Invariants: files with other names are never touched; moments of earlier runs count, including those that a run had
+//! not reported when it was killed; no moment is removed for a less bad one, and room is made before a recording
+//! is written, so that a reported recording is removed only for a worse one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,14 +18,14 @@ use anyhow::{ensure, Context, Result};
 use kutrace_cli::say;
 use serde_json::Value;
 
-/// The endings of a moment's files.
+/// Extensions of a moment's files.
 const ENDINGS: [&str; 4] = ["trace", "html", "txt", "json"];
 
-/// How far something was beyond its limit, as a multiple of it; what was asked for is beyond all.
+/// Ratio of a duration to its limit; a requested snapshot ranks above all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rank(pub f64);
 
-/// Less than anything that passed its limit.
+/// Rank below everything that passed its limit.
 const LEAST: Rank = Rank(0.0);
 
 /// A moment that is kept.
@@ -35,7 +35,7 @@ struct Moment {
     rank: Rank,
 }
 
-/// The folder; a clone is the same one.
+/// The folder; a clone refers to the same one.
 #[derive(Clone, Debug)]
 pub struct Kept {
     folder: PathBuf,
@@ -45,10 +45,10 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Opens the folder, which is made if it is not there.
+    /// Opens the folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be made or read.
+    /// If the folder cannot be created or read.
     pub fn open(folder: &Path, keep: usize, budget: u64) -> Result<Kept> {
         let place = || folder.display().to_string();
         fs::create_dir_all(folder).with_context(place)?;
@@ -62,13 +62,13 @@ impl Kept {
                         found.insert(name, rank);
                     }
                 }
-                // Whoever was killed before he told of it: nobody knows how bad it was.
+                // A run that was killed before it wrote the report: the rank is unknown.
                 Some("trace") if is_name(&name) => drop(found.entry(name).or_insert(LEAST)),
                 _ => {}
             }
         }
         let moments: Vec<_> = found.into_iter().map(|(name, rank)| Moment { name, rank }).collect();
-        // Their names begin with their times, in which order they are found.
+        // Names begin with their times, and are found in this order.
         let moments = Arc::new(Mutex::new(moments));
         let kept = Kept { folder: folder.to_owned(), keep, budget, moments };
         kept.make_room(0, kept.keep);
@@ -79,16 +79,16 @@ impl Kept {
         self.moments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a moment of this rank would stay.
+    /// Returns whether a moment of this rank would be kept.
     pub fn wants(&self, rank: Rank) -> bool {
         let moments = self.moments();
         moments.len() < self.keep || least(&moments).is_some_and(|least| moments[least].rank.0 <= rank.0)
     }
 
-    /// Makes room for another moment of `bytes` at most.
+    /// Makes room for another moment of at most `bytes`.
     ///
     /// # Errors
-    /// If worse ones leave none; then nothing is removed.
+    /// If worse moments leave no room; then nothing is removed.
     pub fn make_room_for_one(&self, bytes: u64, rank: Rank) -> Result<()> {
         ensure!(bytes <= self.budget, "its files may take {} MB, more than --budget", bytes.div_ceil(1 << 20));
         let worse: u64 = self.moments().iter().filter(|one| one.rank.0 > rank.0).map(|one| self.size(&one.name)).sum();
@@ -100,7 +100,7 @@ impl Kept {
         Ok(())
     }
 
-    /// The name that a new moment gets, of this time and what has happened, and that of its recording.
+    /// Name of a new moment, from its time and its condition, and the path of its recording.
     pub fn name(&self, time: &str, what: &str) -> (String, PathBuf) {
         let words = what.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let plain: String = words.collect::<Vec<_>>().join("_").chars().take(40).collect();
@@ -109,15 +109,15 @@ impl Kept {
         (name, file)
     }
 
-    /// The file of a moment with this ending.
+    /// Path of a moment's file with this extension.
     pub fn file(&self, name: &str, ending: &str) -> PathBuf {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// Takes note of a moment whose recording is written, and writes what happened.
+    /// Adds a moment whose recording is written, and writes its report.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// If the report cannot be written.
     pub fn add(&self, name: &str, rank: Rank, told: &str) -> Result<()> {
         let place = self.file(name, "json");
         fs::write(&place, told).with_context(|| place.display().to_string())?;
@@ -126,23 +126,23 @@ impl Kept {
         Ok(())
     }
 
-    /// Whether the moment is still kept.
+    /// Returns whether the moment is still kept.
     pub fn has(&self, name: &str) -> bool {
         self.moments().iter().any(|moment| moment.name == name)
     }
 
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.moments().iter().map(|moment| self.size(&moment.name)).sum()
     }
 
-    /// Bytes of a moment's files.
+    /// Size of a moment's files in bytes.
     fn size(&self, name: &str) -> u64 {
         let files = ENDINGS.map(|ending| self.file(name, ending));
         files.iter().filter_map(|file| Some(fs::metadata(file).ok()?.len())).sum()
     }
 
-    /// Removes the least until there are `most` at most and `bytes` more are within the budget.
+    /// Removes the least bad moments until at most `most` are left and `bytes` more fit into the budget.
     fn make_room(&self, bytes: u64, most: usize) {
         loop {
             let count = self.moments().len();
@@ -168,18 +168,19 @@ impl Kept {
     }
 }
 
-/// The one that goes first: the least, of equal ones the oldest.
+/// Index of the moment to remove first: the least bad, and the oldest of equal ones.
 fn least(moments: &[Moment]) -> Option<usize> {
     (0..moments.len()).min_by(|&a, &b| moments[a].rank.0.total_cmp(&moments[b].rank.0))
 }
 
-/// How bad it was, as the file of a moment says.
+/// Rank of a moment, from its report.
 fn rank(told: &Path) -> Option<Rank> {
     let told: Value = serde_json::from_slice(&fs::read(told).ok()?).ok()?;
     Some(Rank(told.get("worse").and_then(Value::as_f64).unwrap_or(f64::INFINITY)))
 }
 
-/// Whether it is the name of a moment, `ku_DATE_TIME_MS_WORDS`, and not of a recording that was made otherwise.
+/// Returns whether this is the name of a moment, `ku_DATE_TIME_MS_WORDS`, and not of a recording that was made
+/// otherwise.
 fn is_name(name: &str) -> bool {
     let mut parts = name.splitn(5, '_');
     let is_prefixed = parts.next() == Some("ku");
@@ -236,7 +237,7 @@ mod tests {
         let others = ["ku_20260102_030405_host_77.trace", "ku_20260102_030405_123_77.trace", "mine.trace"];
         let put = |name: &str| fs::write(folder.path().join(name), [0; 10]).unwrap();
         others.iter().for_each(|name| put(name));
-        // Without a word of it, and with half of one.
+        // Without a report, and with half of one.
         put(&format!("{killed}.trace"));
         put("ku_20260102_030406_678_signal.trace");
         fs::write(folder.path().join("ku_20260102_030406_678_signal.json"), "{").unwrap();
@@ -263,7 +264,7 @@ mod tests {
             assert!(kept.bytes() <= 1000, "{}", kept.bytes());
         }
         assert_eq!(traces(folder.path()), ["6", "7", "8"]);
-        // What is less bad than what is there finds no room, what is larger than the budget neither, and nothing goes.
+        // A less bad moment finds no room, nor does one larger than the budget, and nothing is removed.
         for (rank, bytes) in [(6.5, 400), (f64::INFINITY, 1001)] {
             assert!(kept.make_room_for_one(bytes, Rank(rank)).is_err());
         }

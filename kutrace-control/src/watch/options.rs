@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the command line of `watch` can be.
+//! Command line of `watch`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::condition::Condition;
 use super::Plan;
 use crate::quantity::{bytes, duration};
 
-/// Below the help.
+/// Text after the help.
 pub const AFTER_WATCH: &str = "\
 Conditions:
   span:NAME > TIME    mark:A..B > TIME   rpc:METHOD > TIME  call:NAME > TIME
@@ -47,7 +47,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What is to be done.
+    /// The plan that these options describe.
     pub fn plan(self) -> Plan {
         Plan {
             conditions: self.conditions,

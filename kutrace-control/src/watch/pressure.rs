@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The kernel's pressure files: for how much of a second threads waited for a resource.
+//! The kernel's pressure files: share of a second in which threads waited for a resource.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,24 +8,24 @@ use anyhow::{Context, Result};
 
 use super::condition::{Condition, What};
 
-/// How often they are read, and so over how long the percentage is.
+/// Interval between readings, and therefore the period of the percentage.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What was read last.
+/// The last readings.
 #[derive(Debug)]
 pub struct Pressure {
-    /// Of each condition the microseconds so far, and when they were asked for. The kernel adds up to a moment after that
-    /// and before the answer: the time from one question to the next answer covers both moments, and nobody waits for more
-    /// than all of it, however long this process has to wait for a CPU.
+    /// For each condition: the microseconds so far, and the time of the request. The kernel's total refers to a moment
+    /// between request and answer: the time from one request to the next answer covers both moments, and no thread
+    /// waits for longer than this time, however long this process has to wait for a CPU.
     last: Vec<Option<(u64, Instant)>>,
     read: Instant,
 }
 
 impl Pressure {
-    /// Reads what conditions are about.
+    /// Reads the files that the conditions need.
     ///
     /// # Errors
-    /// If this kernel does not tell it.
+    /// If this kernel does not provide them.
     pub fn new(conditions: &[Condition]) -> Result<Pressure> {
         let last = conditions.iter().map(|condition| match &condition.what {
             What::Pressure { resource, full, .. } => {
@@ -38,7 +38,7 @@ impl Pressure {
         Ok(Pressure { last: last.collect::<Result<_>>()?, read: Instant::now() })
     }
 
-    /// Of each condition that holds, the place and the percentage, once a second.
+    /// Index and percentage of each condition that holds, once a second.
     pub fn turn(&mut self, conditions: &[Condition]) -> Vec<(usize, f64)> {
         if self.read.elapsed() < PERIOD {
             return Vec::new();
@@ -61,7 +61,7 @@ impl Pressure {
     }
 }
 
-/// Microseconds that threads have waited, some or all.
+/// Microseconds that some or all threads have waited.
 fn total(resource: &str, full: bool) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/pressure/{resource}"))?;
     parse(&text, full).context("no total of this kind")

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the kernel has counted, read again and again beside a flight recorder: once that has overwritten what it had when
-//! it was started, a recording is compared from the first reading on that came after its oldest block.
+//! The kernel's counters, read periodically next to a flight recorder: once that has overwritten the counts of its
+//! start, a recording is compared from the first reading after its oldest block on.
 //!
-//! Invariant: there are [`KEPT`] readings at most.
+//! Invariant: at most [`KEPT`] readings are kept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Readings that are kept.
+/// Maximum number of kept readings.
 const KEPT: usize = 64;
-/// Time between two of them, at the least and at the most.
+/// Minimum and maximum time between two readings.
 const OFTEN: Duration = Duration::from_millis(250);
 const SELDOM: Duration = Duration::from_secs(5);
-/// Readings while the recorder's memory fills once, where that is not more often.
+/// Number of readings while the recorder's memory fills once, unless the limits give more.
 const A_FILL: u32 = 4;
 
 /// The readings of the last minutes.
 #[derive(Debug, Default)]
 pub struct Readings {
     taken: VecDeque<Arc<Vec<u8>>>,
-    /// When the last was taken, and the blocks that the recorder had filled since its start.
+    /// Time of the last reading, and the number of blocks that the recorder had filled since its start.
     last: Option<(Instant, u32)>,
 }
 
 impl Readings {
-    /// Has `read` read, if it is time. The recorder has filled `filled` blocks since its start, and has memory for `blocks`.
+    /// Calls `read` if a reading is due. The recorder has filled `filled` blocks since its start, and has memory for
+    /// `blocks`.
     pub fn turn(&mut self, now: Instant, filled: u32, blocks: u32, read: impl FnOnce() -> Vec<u8>) {
         let is_early = |(at, before): (Instant, u32)| {
-            // From the largest number on, nobody knows how many there were.
+            // At the largest number the count is saturated, and the true number unknown.
             let is_full = filled == u32::MAX || filled.wrapping_sub(before) >= blocks / A_FILL;
             now - at < if is_full { OFTEN } else { SELDOM }
         };
@@ -42,7 +43,7 @@ impl Readings {
         self.taken.push_back(Arc::new(read()));
     }
 
-    /// All of them, the oldest first.
+    /// All readings, the oldest first.
     pub fn all(&self) -> Vec<Arc<Vec<u8>>> {
         self.taken.iter().cloned().collect()
     }

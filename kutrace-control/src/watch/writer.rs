@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! One recording at a time, written beside the watching: a disk that is slow holds nobody up, and no moment is missed
-//! meanwhile. Those that come meanwhile wait for it, in one recording.
+//! Writes one recording at a time, in a thread of its own: a slow disk does not delay the watch, and no moment is
+//! missed in the meantime. Moments during a write wait for its end, and share the next recording.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::device::Recorder;
 use crate::output::{IfExists, Output};
 use crate::session::Session;
 
-/// What writes.
+/// The writer.
 #[derive(Debug)]
 pub struct Writer<T> {
     writing: Option<Writing<T>>,
@@ -31,13 +31,13 @@ impl<T> Default for Writer<T> {
 }
 
 impl<T> Writer<T> {
-    /// Whether it writes.
+    /// Returns whether a recording is being written.
     pub fn is_busy(&self) -> bool {
         self.writing.is_some()
     }
 
-    /// Begins to write a recording of `what`, which is not to be called while it is busy. `session` is like the one that
-    /// does it, `read` what the kernel had counted before, and `room` is told how many bytes it will have at most.
+    /// Begins to write a recording of `what`; must not be called while busy. `session` is like the one that writes,
+    /// `read` has earlier readings of the kernel's counters, and `room` is called with the maximum size in bytes.
     pub fn begin<R: Recorder + 'static>(
         &mut self,
         session: &Session<R>,
@@ -55,13 +55,13 @@ impl<T> Writer<T> {
         self.writing = Some(Writing { what, thread });
     }
 
-    /// What has been written, if it was begun and is done: the counter from which on the recording has every CPU.
+    /// The finished recording, if there is one: with the counter from which on it has events of every CPU.
     pub fn done(&mut self) -> Option<(T, Result<u64>)> {
         self.writing.as_ref().filter(|writing| writing.thread.is_finished())?;
         self.wait()
     }
 
-    /// Waits for what is being written.
+    /// Waits for the recording that is being written.
     pub fn wait(&mut self) -> Option<(T, Result<u64>)> {
         let Writing { what, thread } = self.writing.take()?;
         Some((what, thread.join().unwrap_or_else(|_| bail!("it was not written to its end"))))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans, events and log lines of a program that knows nothing of KUtrace but two lines in `main`.
+//! Spans, events and log lines of a program that uses KUtrace only in two lines of `main`.
 //!
 //! `kutrace_control go; ./service; kutrace_control stop t.trace`; with an argument it has a registry, and a layer.
 
@@ -18,7 +18,7 @@ fn handle(path: &str, size: u64) -> u64 {
     found
 }
 
-/// What has to wait for something, and says whom to wake then.
+/// A future that has to wait once, and sends its waker.
 async fn later(waits: Sender<Waker>) {
     let mut polls = 0;
     poll_fn(|context| {
@@ -45,7 +45,7 @@ fn main() {
     let upload = info_span!("upload", id = 7_u64);
     upload.in_scope(|| handle("/index", 34));
     let ended = thread::spawn(move || upload.in_scope(|| handle("/other", 17))).join();
-    // A task that begins on one thread and ends on another, as with a runtime of several.
+    // A task that begins on one thread and ends on another, as with a multithreaded runtime.
     let (waits, waiting) = channel();
     let mut task = Box::pin(kutrace_tracing::task("answer", later(waits)));
     let _ = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));

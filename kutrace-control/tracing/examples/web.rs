@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A web server on tokio, and who asks it: `web serve PORT`, then `web ask PORT N`, N requests over each of two connections.
+//! A web server on tokio, and its client: `web serve PORT`, then `web ask PORT N`, N requests over each of two
+//! connections.
 //!
-//! Each connection is a task, each request a span, and what it does parts of it: it reads a file, and then adds up what is
-//! in it, once of three times for longer.
+//! Each connection is a task, each request a span, and its steps are parts of it: it reads a file, and then adds up the
+//! content, for longer in one of three requests.
 
 use std::convert::Infallible;
 use std::env;
@@ -23,10 +24,10 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tracing::{info, info_span, instrument};
 
-/// What a request reads.
+/// The file that a request reads.
 const FILE: &str = "/etc/services";
 
-/// How many requests came before.
+/// Number of earlier requests.
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
 #[instrument(skip_all, fields(number = ASKED.fetch_add(1, Ordering::Relaxed), path = request.uri().path()))]
@@ -54,7 +55,7 @@ fn serve(port: u16) -> io::Result<()> {
     })
 }
 
-/// One of three requests is for what takes longer.
+/// One of three requests takes longer.
 fn ask(port: u16, requests: u64) -> io::Result<()> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     for n in 0..requests {

@@ -4,11 +4,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
-/// Items of the first room; each further room has twice as many as the one before.
+/// Number of items in the first room; each further room has twice as many as the one before.
 const FIRST: u32 = 64;
 const ROOMS: usize = 20;
 
-/// Items that are made when their room is first needed.
+/// Items that are created when their room is first needed.
 #[derive(Debug)]
 pub struct Growing<T> {
     rooms: [OnceLock<Box<[T]>>; ROOMS],
@@ -20,14 +20,15 @@ impl<T: Default> Growing<T> {
         Growing { rooms: [const { OnceLock::new() }; ROOMS], used: AtomicU32::new(0) }
     }
 
-    /// The item of this number, if there is one.
+    /// The item with this number, if there is one.
     #[inline]
     pub fn get(&self, number: u32) -> Option<&T> {
         let (room, at) = place(number)?;
         self.rooms.get(room)?.get()?.get(at)
     }
 
-    /// The first number of as many new items; `None` where there is no room. The count divides that of the first room.
+    /// The first number of `count` new items; `None` if there is no room. `count` divides the number of items in the
+    /// first room.
     pub fn add(&self, count: u32) -> Option<u32> {
         let more = |used: u32| place(used).filter(|(room, _)| *room < ROOMS).map(|_| used + count);
         let first = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;

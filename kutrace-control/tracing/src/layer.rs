@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans and events of `tracing` as they happen.
+//! Live spans and events of `tracing`, for programs with a registry.
 
 use kutrace::{Fields, Site};
 use tracing::span::{Attributes, Id, Record};
@@ -19,21 +19,21 @@ pub struct Layer {
 #[derive(Debug)]
 pub(crate) struct Lives;
 
-/// A layer that records each time in which a thread is in a span, and events.
+/// A layer that records each stay of a thread in a span, and events.
 pub fn layer() -> Layer {
     Layer::default()
 }
 
 impl Layer {
-    /// Also records how long each span lives, from its creation to its last handle's end, whichever threads are in it
-    /// meanwhile: for spans of futures, which are entered at each poll.
+    /// Also records the life of each span, from its creation to the end of its last handle, regardless of the threads
+    /// in it: for spans of futures, which are entered at each poll.
     #[must_use]
     pub fn lives(self) -> Layer {
         Layer { lives: Some(Lives) }
     }
 }
 
-/// What a span was created with, if that was traced.
+/// Place and fields at a span's creation, if that was traced.
 struct Created {
     site: &'static Site,
     fields: Fields,
@@ -41,7 +41,7 @@ struct Created {
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Layer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        // Of a span without fields the place is enough.
+        // For a span without fields the place is enough.
         let is_plain = attributes.metadata().fields().is_empty() && self.lives.is_none();
         if is_plain || !kutrace::is_on() {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a program says by `tracing` and by `log`, in the KUtrace trace of the machine it runs on.
+//! Spans and events of `tracing` and records of `log`, in the KUtrace trace of the machine the program runs on.
 //!
 //! ```
 //! kutrace_tracing::subscriber().install()?;
@@ -10,15 +10,15 @@
 //!
 //! A program that has a registry adds a [`layer`] to it instead.
 //!
-//! A span is a part of the thread that is inside, as often as one enters it, with its fields; an event is a mark with
-//! its fields, called by its target. Numbers, booleans and texts keep their types; what else there is becomes a text. All
-//! fields of one entry have 120 bytes, of which a number takes 8: a text that has no room is cut, and fields that have
-//! none are counted in a field `left_out`.
+//! A span is a part of each thread that enters it, once per entry, with its fields; an event is a mark with its fields,
+//! named by its target. Numbers, booleans and texts keep their types; other values become texts. All fields of one
+//! entry share 120 bytes, of which a number takes 8: a text that does not fit is truncated, and fields that do not fit
+//! are counted in a field `left_out`.
 //!
-//! A future is a [`task`] with a name and a number, which is seen where it is polled.
+//! A future is a [`task`] with a name and a number, which is visible where it is polled.
 //!
-//! While nothing is traced, each costs what `tracing` does and a load and a branch. Nothing here makes a system call, but
-//! what the library `kutrace` makes to get memory.
+//! While nothing is traced, each costs a load and a branch in addition to the cost of `tracing`. Nothing here makes a
+//! system call, except those of the library `kutrace` to get memory.
 
 #![forbid(unsafe_code)]
 

@@ -10,26 +10,26 @@ static INFO: Site = Site::new("log\0=level=INFO\0starget\0smessage");
 static DEBUG: Site = Site::new("log\0=level=DEBUG\0starget\0smessage");
 static TRACE: Site = Site::new("log\0=level=TRACE\0starget\0smessage");
 
-/// Records what is logged while anything is traced, and passes everything on to another logger if it has one.
+/// Records log lines while anything is traced, and passes every line on to another logger if it has one.
 pub struct Logger {
     next: Option<Box<dyn Log>>,
 }
 
 impl Logger {
-    /// One that passes nothing on.
+    /// A logger that passes nothing on.
     pub const fn new() -> Logger {
         Logger { next: None }
     }
 
-    /// One that passes everything on.
+    /// A logger that passes everything on.
     pub fn before(next: Box<dyn Log>) -> Logger {
         Logger { next: Some(next) }
     }
 
-    /// Makes it the program's, for lines up to `level`.
+    /// Makes it the program's logger, for lines up to `level`.
     ///
     /// # Errors
-    /// If the program has one.
+    /// If the program has one already.
     pub fn install(self, level: LevelFilter) -> Result<(), SetLoggerError> {
         log::set_boxed_logger(Box::new(self))?;
         log::set_max_level(level);

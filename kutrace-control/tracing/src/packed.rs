@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The fields of one span or event, packed, and which they are.
+//! The fields of one span or event, packed, and their kinds.
 
 use std::fmt::Debug;
 
 use kutrace::Fields;
 use tracing::field::{Field, Visit};
 
-/// Values, and of which fields and types they are.
+/// Values, with their fields and types.
 #[derive(Clone, Copy, Debug)]
 pub struct Packed {
     /// The values.
     pub fields: Fields,
-    /// Which they are.
+    /// Their fields and types.
     pub kinds: Kinds,
 }
 
-/// Which values there are, in their order.
+/// Fields and types of the values, in their order.
 #[derive(Clone, Copy, Debug)]
 pub struct Kinds {
     used: u16,
-    /// How many more had no room.
+    /// Number of further values that did not fit.
     pub left_out: u16,
-    /// For each the number of its field among all of its place and, in the upper half, its type.
+    /// For each value: the index of its field at its place and, in the upper half, its type.
     kinds: [u16; 15],
 }
 
 impl Kinds {
-    /// Each one's number and type.
+    /// Index and type of each value.
     pub fn iter(&self) -> impl Iterator<Item = (usize, char)> + '_ {
         self.used().map(|kind| (usize::from(kind & 0xff), char::from((kind >> 8) as u8)))
     }
@@ -38,7 +38,7 @@ impl Kinds {
 }
 
 impl PartialEq for Kinds {
-    /// One by one, as they were written: what reads several at once has to wait for them.
+    /// One by one, as they were written: a wider load would have to wait for the narrower stores.
     #[inline]
     fn eq(&self, other: &Kinds) -> bool {
         (self.used, self.left_out) == (other.used, other.left_out) && self.used().zip(&other.kinds).all(|(a, b)| a == b)
@@ -49,7 +49,7 @@ impl Packed {
     /// No fields.
     pub const NOTHING: Packed = Packed { fields: Fields::new(), kinds: Kinds { used: 0, left_out: 0, kinds: [0; 15] } };
 
-    /// What `record` visits.
+    /// The values that `record` visits.
     #[inline]
     pub fn of(record: impl FnOnce(&mut dyn Visit)) -> Packed {
         let mut packed = Packed::NOTHING;
@@ -57,7 +57,7 @@ impl Packed {
         packed
     }
 
-    /// A value of this type of a field comes next, if there is room.
+    /// Adds the kind of a value of this field, if there is room; returns the fields to add the value to.
     #[inline]
     fn next(&mut self, field: &Field, kind: u8) -> Option<&mut Fields> {
         let Packed { fields, kinds } = self;

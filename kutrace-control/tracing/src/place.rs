@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A place in the library's sense for each place that `tracing` knows, by the types its fields have there.
+//! A place of the library for each place of `tracing` and each combination of types that its fields have there.
 //!
-//! Each is made once and stays, as the places of `tracing` do. A thread that has met one finds it without a lock.
+//! Each is created once and stays, like the places of `tracing`. A thread that has met one finds it without a lock.
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,21 +13,21 @@ use tracing::Metadata;
 use crate::growing::Growing;
 use crate::packed::{Kinds, Packed};
 
-/// A place of `tracing`: a span is called by its name, an event by its target.
+/// A place of `tracing`: a span is named by its name, an event by its target.
 #[derive(Debug)]
 pub struct Place {
     metadata: &'static Metadata<'static>,
     first: OnceLock<&'static Shape>,
 }
 
-/// A place with the types that its fields have, of those that have room.
+/// A place with the types of its fields that have room.
 #[derive(Debug)]
 pub struct Shape {
-    /// What `tracing` knows of the place.
+    /// The metadata of `tracing`.
     pub metadata: &'static Metadata<'static>,
-    /// What it is to the library.
+    /// The place of the library.
     pub site: &'static Site,
-    /// By which [`Shape::of`] finds it.
+    /// The number for [`Shape::of`].
     pub number: u32,
     kinds: Kinds,
     next: OnceLock<&'static Shape>,
@@ -38,28 +38,28 @@ type Places = HashMap<usize, &'static Place>;
 static ALL: Mutex<Option<Places>> = Mutex::new(None);
 static SHAPES: Growing<OnceLock<&'static Shape>> = Growing::new();
 
-/// Places that a thread finds again at once.
+/// Number of places that a thread finds without a lock.
 const NEAR: usize = 128;
 
 thread_local! {
-    /// By address; of two that fall together, the last.
+    /// By address; of two with the same index, the later one.
     static KNOWN: [Cell<Option<&'static Place>>; NEAR] = const { [const { Cell::new(None) }; NEAR] };
 }
 
-/// The place of this `metadata` for what is recorded there with these fields.
+/// The place of this `metadata` for records with these fields.
 #[inline]
 pub fn site(metadata: &'static Metadata<'static>, packed: &Packed) -> &'static Site {
     place(metadata).shape(packed).site
 }
 
-/// That of a span without fields, with what else is known of it.
+/// The place of a span without fields, with its metadata.
 #[inline]
 pub fn plain(metadata: &'static Metadata<'static>) -> &'static Shape {
     static NOTHING: Packed = Packed::NOTHING;
     place(metadata).shape(&NOTHING)
 }
 
-/// The same with fields.
+/// Like [`plain`], with fields.
 #[inline]
 pub fn shape(metadata: &'static Metadata<'static>, packed: &Packed) -> &'static Shape {
     place(metadata).shape(packed)
@@ -82,7 +82,7 @@ fn place(metadata: &'static Metadata<'static>) -> &'static Place {
 }
 
 impl Shape {
-    /// The one that has this number.
+    /// The shape with this number.
     #[inline]
     pub fn of(number: u32) -> Option<&'static Shape> {
         SHAPES.get(number)?.get().copied()
@@ -98,10 +98,10 @@ impl Place {
         }
     }
 
-    /// Not the first, or there is none yet.
+    /// Searches beyond the first shape, and creates one if there is none.
     #[cold]
     fn other_shape(&self, packed: &Packed) -> &'static Shape {
-        // Who makes one is alone, so that there is one of each kind.
+        // The lock makes this thread the only creator, so that there is one of each kind.
         let _alone = all();
         let mut at = &self.first;
         while let Some(shape) = at.get() {
@@ -132,13 +132,13 @@ fn all() -> MutexGuard<'static, Option<Places>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// That of all threads.
+/// The place shared by all threads.
 fn shared(key: usize, metadata: &'static Metadata<'static>) -> &'static Place {
     let made = || &*Box::leak(Box::new(Place { metadata, first: OnceLock::new() }));
     all().get_or_insert_default().entry(key).or_insert_with(made)
 }
 
-/// The name, and after it the fields as the library has them.
+/// The name, followed by the fields in the library's encoding.
 fn text(metadata: &Metadata<'_>, packed: &Packed) -> String {
     let mut text = if metadata.is_span() {
         metadata.name().to_owned()

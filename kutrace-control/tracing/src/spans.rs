@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The spans that live and have something to be kept: what each was created with, by its id, without a lock and in memory
-//! that is used again.
+//! Live spans with data to keep: the place and the fields that each was created with, by its id, without a lock and in
+//! memory that is reused.
 //!
-//! A span has a room, whose number is the lower half of its id. The upper half is how many spans had that room before, so
-//! that an id which somebody kept for longer than the span lives means nothing. Who creates a span, or closes it, is the
-//! only one who knows the id; whoever else uses it was given it, so a room need not order anything but the last close.
+//! A span has a room, whose number is the lower half of its id. The upper half is the number of spans that had the room
+//! before, so that an id kept for longer than its span lives is invalid. Only the thread that creates or closes a span
+//! knows its id at that time; every other user was given the id, so a room only has to order the last close.
 //!
-//! A span without fields has no room: its id says its place.
+//! A span without fields has no room: its id has its place.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -25,14 +25,14 @@ pub struct Room {
     handles: AtomicU32,
     before: AtomicU32,
     shape: AtomicU32,
-    /// How many words its fields take.
+    /// Number of words in its fields.
     used: AtomicU32,
     words: [AtomicU64; 15],
 }
 
-/// In the id of a span without a room; below it is the number of its place.
+/// Bit in the id of a span without a room; the bits below it are the number of its place.
 const PLAIN: u64 = 1 << 63;
-/// Rooms that a thread takes at a time, and, twice, that it keeps for itself.
+/// Number of rooms that a thread takes at a time; it keeps at most twice this number for itself.
 const BATCH: usize = 32;
 
 static ROOMS: Growing<Room> = Growing::new();
@@ -50,24 +50,24 @@ struct Free {
     rooms: [Cell<u32>; 2 * BATCH],
 }
 
-/// Gives them to others when the thread ends.
+/// Gives the thread's rooms to others when the thread ends.
 struct Left;
 
-/// What a span is, by its id.
+/// A span, by its id.
 pub enum Span {
-    /// One of which only the place is known.
+    /// A span of which only the place is known.
     Plain(&'static Shape),
-    /// One that has a room.
+    /// A span that has a room.
     Kept(&'static Room),
 }
 
-/// The id of a span of which only the place is to be known.
+/// The id of a span of which only the place is needed.
 #[inline]
 pub fn plain(shape: &Shape) -> Id {
     Id::from_u64(PLAIN | u64::from(shape.number))
 }
 
-/// A span begins to live: its id. `None` where there is no room.
+/// Creates a span and returns its id; `None` if there is no room.
 #[inline]
 pub fn create(shape: &Shape, fields: &Fields) -> Option<Id> {
     let number = FREE.with(Free::take)?;
@@ -81,7 +81,7 @@ pub fn create(shape: &Shape, fields: &Fields) -> Option<Id> {
     Some(Id::from_u64(u64::from(room.before.load(Ordering::Relaxed)) << 32 | u64::from(number + 1)))
 }
 
-/// What this is the id of, if it lives.
+/// The span with this id, if it is alive.
 #[inline]
 pub fn span(id: u64) -> Option<Span> {
     if id & PLAIN == 0 {
@@ -97,7 +97,7 @@ fn room(id: u64) -> Option<&'static Room> {
     (room.before.load(Ordering::Relaxed) == (id >> 32) as u32).then_some(room)
 }
 
-/// Another handle of a span.
+/// Adds a handle to a span.
 #[inline]
 pub fn share(id: u64) {
     if let Some(Span::Kept(room)) = span(id) {
@@ -105,27 +105,27 @@ pub fn share(id: u64) {
     }
 }
 
-/// One handle less; whether it was the last, and the room is given up.
+/// Drops a handle. Returns whether it was the last, and the room is released.
 #[inline]
 pub fn close(id: u64, at_end: impl FnOnce(&Room)) -> bool {
     if id & PLAIN != 0 {
         return false;
     }
     let Some(room) = room(id) else { return false };
-    // Who has the only handle is alone; nobody can make another meanwhile.
+    // The owner of the only handle is alone; no other thread can make another in between.
     let is_only = room.handles.load(Ordering::Acquire) == 1;
     if !is_only && room.handles.fetch_sub(1, Ordering::AcqRel) != 1 {
         return false;
     }
     at_end(room);
-    // Never a number with which an id would say a place.
+    // Never a number that would make the id one of a place.
     room.before.store(((id >> 32) as u32 + 1) & (u32::MAX >> 1), Ordering::Relaxed);
     FREE.with(|free| free.give(id as u32 - 1));
     true
 }
 
 impl Span {
-    /// Its place.
+    /// The place of the span.
     #[inline]
     pub fn shape(&self) -> Option<&'static Shape> {
         match self {
@@ -142,7 +142,7 @@ impl Room {
         Shape::of(self.shape.load(Ordering::Relaxed))
     }
 
-    /// What it was created with.
+    /// The fields that the span was created with.
     #[inline]
     pub fn fields(&self) -> Fields {
         let mut fields = Fields::new();
@@ -188,7 +188,7 @@ impl Free {
         self.push(number);
     }
 
-    /// Half of what it has.
+    /// Gives half of the rooms to other threads.
     #[cold]
     fn spill(&self) {
         let _ = LEFT.try_with(|_| ());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans and events of `tracing` as they happen, where nothing else wants to know of them.
+//! Live spans and events of `tracing`, for programs in which nothing else uses them.
 
 use std::cell::Cell;
 
@@ -22,8 +22,8 @@ pub struct Subscriber {
     most: LevelFilter,
 }
 
-/// Records what a [layer](crate::layer()) records, without a registry: for programs that do nothing else with their spans.
-/// A span costs a fraction of what it costs there.
+/// Records the same as a [layer](crate::layer()), without a registry: for programs that use their spans for nothing
+/// else. A span costs a fraction of its cost with a registry.
 ///
 /// ```
 /// kutrace_tracing::subscriber().install()?;
@@ -34,36 +34,36 @@ pub fn subscriber() -> Subscriber {
 }
 
 impl Subscriber {
-    /// As [`crate::Layer::lives`].
+    /// Like [`crate::Layer::lives`].
     #[must_use]
     pub fn lives(self) -> Subscriber {
         Subscriber { lives: Some(Lives), ..self }
     }
 
-    /// Leaves out what is less important than this.
+    /// Excludes spans and events that are less important than this level.
     #[must_use]
     pub fn up_to(self, most: LevelFilter) -> Subscriber {
         Subscriber { most, ..self }
     }
 
-    /// Makes it the program's.
+    /// Makes it the program's subscriber.
     ///
     /// # Errors
-    /// If the program has one.
+    /// If the program has one already.
     pub fn install(self) -> Result<(), SetGlobalDefaultError> {
         set_global_default(self)
     }
 }
 
-/// As many spans within each other are known as those that a thread is in; deeper ones are not.
+/// Maximum depth of a thread's spans; deeper ones are ignored.
 const DEPTH: usize = 128;
 
 thread_local! {
     static INSIDE: Inside = const { Inside { depth: Cell::new(0), spans: [const { Cell::new((0, None)) }; DEPTH] } };
 }
 
-/// The spans that a thread is in, the outermost first: their ids, and where they are recorded, if they were entered while
-/// something was traced.
+/// The spans that a thread is in, the outermost first: their ids, and the place under which they are recorded, if they
+/// were entered while something was traced.
 struct Inside {
     depth: Cell<usize>,
     spans: [Cell<(u64, Option<&'static Site>)>; DEPTH],
@@ -175,7 +175,7 @@ impl Inside {
         self.depth.set(depth + 1);
     }
 
-    /// Out of the innermost of this id.
+    /// Leaves the innermost span with this id.
     #[inline]
     fn exit(&self, id: u64) -> Option<&'static Site> {
         let last = self.depth.get().checked_sub(1)?;
@@ -186,7 +186,7 @@ impl Inside {
         }
     }
 
-    /// One was left that is not the innermost: those inside it move out by one.
+    /// A span was left that is not the innermost: those inside it move out by one.
     #[cold]
     fn close_gap(&self, last: usize, id: u64) -> Option<&'static Site> {
         let Some(gap) = self.spans[..last].iter().rposition(|at| at.get().0 == id) else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Futures by name and number: each poll of one is a part of whichever thread polls it; its life, and each time in which it
-//! could go on and nobody polled it, are on a row of its own.
+//! Futures by name and number: each poll is a part of the polling thread; the life of a future, and each time that it
+//! was ready and waited for a poll, are on a row of their own.
 
 use std::cell::RefCell;
 use std::future::{poll_fn, Future};
@@ -15,7 +15,7 @@ use kutrace::{Fields, Site};
 /// The number of the next task.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// The places of a name.
+/// The places for a name.
 #[derive(Clone, Copy)]
 struct Sites {
     life: &'static Site,
@@ -29,9 +29,9 @@ thread_local! {
     static KNOWN: RefCell<HashMap<String, Sites>> = RefCell::new(HashMap::new());
 }
 
-/// The same future, which says in the trace when it is polled, as a part `NAME(task=NUMBER)` of the thread that polls it;
-/// from this call to its end, as a part `NAME(id=NUMBER)` that no thread has; and, as such a part `NAME.ready(id=NUMBER)`
-/// of whichever thread woke it, how long it waited then to be polled. Numbers are those of a process.
+/// Wraps a future so that the trace shows its polls, as a part `NAME(task=NUMBER)` of the polling thread; its life from
+/// this call to its end, as a part `NAME(id=NUMBER)` of no thread; and, as a part `NAME.ready(id=NUMBER)` that starts
+/// in the waking thread, the time that it waited for its next poll. Numbers are unique within a process.
 ///
 /// ```
 /// # async fn answer() {}
@@ -39,10 +39,10 @@ thread_local! {
 /// spawn(kutrace_tracing::task("answer", answer()));
 /// ```
 ///
-/// Names should be few: each is kept for good.
+/// Use few different names: each is kept forever.
 pub fn task<F: Future>(name: &str, future: F) -> impl Future<Output = F::Output> + use<F> {
     let (number, sites) = (NEXT.fetch_add(1, Ordering::Relaxed), sites(name));
-    // What was not traced when it began has no end either.
+    // A life whose start was not traced has no end either.
     let life = sites.life.async_begin(number, &Fields::new()).then(|| AtEnd(move || sites.life.async_end(number)));
     let wakes = AtEndOfTask(Arc::new(Wakes::new(number, sites.ready)));
     wakes.0.ready();
@@ -63,7 +63,7 @@ pub fn task<F: Future>(name: &str, future: F) -> impl Future<Output = F::Output>
     }
 }
 
-/// Says so when something ends, by a panic, too, or because nobody wants a future any more.
+/// Records the end of something, also if it ends by a panic, or because a future is dropped.
 struct AtEnd<F: Fn() -> bool>(F);
 
 impl<F: Fn() -> bool> Drop for AtEnd<F> {
@@ -72,23 +72,23 @@ impl<F: Fn() -> bool> Drop for AtEnd<F> {
     }
 }
 
-/// Who wakes a task, and since when it could go on.
+/// Waker of a task, and the state of its wakeup.
 struct Wakes {
     number: u64,
     site: &'static Site,
-    /// In the lower two bits; above them how often it was polled after somebody woke it.
+    /// State in the lower two bits; above them the number of polls after a wakeup.
     state: AtomicU64,
-    /// The runtime's.
+    /// The runtime's waker.
     waker: Mutex<Waker>,
 }
 
-/// [`Wakes::state`]: nothing is to be done, or the task is polled.
+/// [`Wakes::state`]: not ready, or being polled.
 const IDLE: u64 = 0;
-/// [`Wakes::state`]: somebody is about to say that it could go on.
+/// [`Wakes::state`]: a thread is about to record that the task is ready.
 const WAKING: u64 = 1;
-/// [`Wakes::state`]: that is in the trace.
+/// [`Wakes::state`]: the trace has the record that the task is ready.
 const READY: u64 = 2;
-/// The bits of these.
+/// Mask of the states.
 const STATE: u64 = 3;
 
 impl Wakes {
@@ -96,20 +96,20 @@ impl Wakes {
         Wakes { number, site, state: AtomicU64::new(IDLE), waker: Mutex::new(Waker::noop().clone()) }
     }
 
-    /// From now on it could go on. Says so once, until it is polled.
+    /// Marks the task as ready. Records it once, until the task is polled.
     fn ready(&self) {
         let idle = self.state.load(Ordering::Relaxed);
         if !kutrace::is_on() || idle & STATE != IDLE || !self.turns(idle, idle | WAKING) {
             return;
         }
         let is_recorded = self.site.async_begin(self.number, &Fields::new());
-        // It may have been polled meanwhile, by another thread, which left the end to this one.
+        // Another thread may have polled the task in between, and left the end to this thread.
         if !self.turns(idle | WAKING, idle | if is_recorded { READY } else { IDLE }) && is_recorded {
             self.site.async_end(self.number);
         }
     }
 
-    /// It is polled, or nobody wants it any more.
+    /// Handles a poll, or the drop of the task.
     fn polled(&self) {
         let mut seen = self.state.load(Ordering::Relaxed);
         while seen & STATE != IDLE && !self.turns(seen, (seen | STATE) + 1) {
@@ -140,13 +140,13 @@ impl Wake for Wakes {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.ready();
-        // Not under the lock: what wakes may poll at once.
+        // Not under the lock: a waker may poll at once.
         let waker = self.waker().clone();
         waker.wake();
     }
 }
 
-/// Ends what has begun when the task is dropped.
+/// Ends open records when the task is dropped.
 struct AtEndOfTask(Arc<Wakes>);
 
 impl Drop for AtEndOfTask {

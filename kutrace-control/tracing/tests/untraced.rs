@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What layer, subscriber and tasks do to a program: nothing, whatever its spans and events are, and other layers see all
-//! of them.
+//! Effect of layer, subscriber and tasks on a program: none, for any spans and events, and other layers see all of
+//! them.
 
 use std::future::Future;
 use std::pin::pin;
@@ -80,7 +80,7 @@ fn spans_of_the_subscriber_are_where_the_program_is() {
         assert_eq!(name(), "");
         let mut late = pin!(outer.in_scope(|| async { name() }.in_current_span()));
         assert_eq!(late.as_mut().poll(&mut task::Context::from_waker(Waker::noop())), Poll::Ready("outer"));
-        // Deeper than is known.
+        // Deeper than the maximum depth.
         fn deep(levels: usize) {
             if levels > 0 {
                 info_span!("deep", levels).in_scope(|| deep(levels - 1));

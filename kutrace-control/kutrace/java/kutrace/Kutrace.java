@@ -4,7 +4,7 @@ package kutrace;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Marks, spans, counters and lines of a log of a Java program in the KUtrace trace of the machine it runs on.
+ * Marks, spans, counters and log lines of a Java program in the KUtrace trace of the machine it runs on.
  *
  * <pre>
  * private static final Kutrace FIND = new Kutrace("find", "path");
@@ -16,13 +16,13 @@ import java.nio.charset.StandardCharsets;
  * QUEUED.counter(queue.size());
  * </pre>
  *
- * A place of the program is made once, and lives as long as the program. A field is an integer, a floating-point
- * number, a Boolean, or shown as String.valueOf does; all of one entry have 120 bytes. Recording makes no system call,
- * and costs calls through JNI; while nothing is traced, one. A virtual thread must not leave its carrier between the ends of a
- * span: there, use {@link #asyncSpan}, which any thread may end.
+ * A place of the program is created once, and lives as long as the program. A field is an integer, a floating-point
+ * number, a Boolean, or the text of String.valueOf; all fields of one entry share 120 bytes. Recording makes no system
+ * call, and costs calls through JNI; while nothing is traced, one. A virtual thread must not leave its carrier between
+ * the start and the end of a span: use {@link #asyncSpan} instead, which any thread may end.
  *
- * <p>kutrace_java.c is the other side: libkutrace_java.so, which is looked for as System.loadLibrary does. Where it is
- * not found, nothing is recorded.
+ * <p>The native side is kutrace_java.c: libkutrace_java.so, which System.loadLibrary finds. Without it, nothing is
+ * recorded.
  */
 public final class Kutrace {
     private static final boolean LOADED = load();
@@ -33,7 +33,7 @@ public final class Kutrace {
     private final byte[] text;
     private final int fields;
     private final Span end = new Span();
-    /** The newest of those made here: none where there is no library. */
+    /** The newest shape of this place; null without the library. */
     private volatile Shape last;
 
     /** A place with fields of these types. */
@@ -49,7 +49,7 @@ public final class Kutrace {
         }
     }
 
-    /** A place of this name, and the names of its fields, of which there are at most 15. */
+    /** A place with this name, and the names of its fields, at most 15. */
     public Kutrace(String name, String... fields) {
         if (fields.length > MOST_FIELDS) {
             throw new IllegalArgumentException(fields.length + " fields, at most " + MOST_FIELDS);
@@ -69,37 +69,40 @@ public final class Kutrace {
         }
     }
 
-    /** Whether anything is traced now. */
+    /** Returns whether anything is traced now. */
     public static boolean isOn() {
         return LOADED && isOn0();
     }
 
-    /** A line of a log; whether that is in the trace. */
+    /** Records a log line. Returns true if it is in the trace. */
     public static boolean log(String line) {
         return LOG.mark(line);
     }
 
-    /** Asks for this moment to be kept, by kutrace_control watch --when keep; whether that is in the trace. */
+    /** Requests a snapshot of this moment, by kutrace_control watch --when keep. Returns true if it is in the trace. */
     public static boolean keep(String reason) {
         return LOADED && keep0(reason);
     }
 
-    /** This thread works on this span of this trace of OpenTelemetry now: the halves of the trace's number, and the span's. */
+    /**
+     * Records that this thread now works on this span of this OpenTelemetry trace, given by the halves of the trace's
+     * number, and the span's.
+     */
     public static boolean traceId(long high, long low, long span) {
         return LOADED && traceId0(high, low, span);
     }
 
-    /** This thread is here now; whether that is in the trace. */
+    /** Records that this thread is here now. Returns true if it is in the trace. */
     public boolean mark(Object... values) {
         return isOn() && new Values(values).put(MARK, 0);
     }
 
-    /** How much something is now; whether that is in the trace. */
+    /** Records the current value of the counter. Returns true if it is in the trace. */
     public boolean counter(long number) {
         return isOn() && counter0(site(0), number);
     }
 
-    /** This thread is in a part of the program, until that is closed. Spans nest. */
+    /** Begins a part of the program in this thread, which lasts until it is closed. Spans nest. */
     public Span span(Object... values) {
         if (isOn()) {
             new Values(values).put(BEGIN, 0);
@@ -107,7 +110,7 @@ public final class Kutrace {
         return end;
     }
 
-    /** The program is at something until that is closed, by any thread. No two may have the same number at a time. */
+    /** Begins an activity that lasts until any thread closes it. At any time, no two may have the same number. */
     public AsyncSpan asyncSpan(long number, Object... values) {
         return new AsyncSpan(number, isOn() && new Values(values).put(ASYNC_BEGIN, number));
     }
@@ -140,7 +143,7 @@ public final class Kutrace {
         }
     }
 
-    /** The place for fields of these types, of all that were made here. */
+    /** The native place for fields of these types, created if needed. */
     private long site(long kinds) {
         for (Shape shape = last; shape != null; shape = shape.next) {
             if (shape.kinds == kinds) {
@@ -162,7 +165,7 @@ public final class Kutrace {
     private static final int BEGIN = 1;
     private static final int ASYNC_BEGIN = 2;
 
-    /** Values of fields as the library has them: their types, four bits each, words, and texts in their places. */
+    /** Values of fields in the library's encoding: types, four bits each; words; texts at the index of their field. */
     private final class Values {
         private long kinds;
         private final long[] words;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the recorder takes from programs: events and names.
+//! Input of the recorder from programs: events and names.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::event::{MARK_A, MARK_B, MARK_C, MARK_D};
 use super::text;
 use crate::state;
 
-/// What a program can name.
+/// Things that a program can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Named {
@@ -25,7 +25,7 @@ pub enum Named {
     Resource = RESOURCE_NAME,
 }
 
-/// Marks this moment with a label of up to six characters; what is not `a-z0-9-./` becomes a dot.
+/// Marks this moment with a label of up to six characters; any other than `a-z0-9-./` becomes a dot.
 ///
 /// A range between the labels `text` and `/text` is what `spantotrim text` cuts out of a trace.
 #[inline]
@@ -33,13 +33,13 @@ pub fn mark_a(label: &str) -> bool {
     state::trace() != 0 && mark(MARK_A, label)
 }
 
-/// As [`mark_a`], another sort of mark.
+/// Like [`mark_a`], another kind of mark.
 #[inline]
 pub fn mark_b(label: &str) -> bool {
     state::trace() != 0 && mark(MARK_B, label)
 }
 
-/// As [`mark_a`], a third sort of mark.
+/// Like [`mark_a`], a third kind of mark.
 #[inline]
 pub fn mark_c(label: &str) -> bool {
     state::trace() != 0 && mark(MARK_C, label)
@@ -51,7 +51,7 @@ pub fn mark_d(number: u32) -> bool {
     state::trace() != 0 && event(MARK_D, number) > 0
 }
 
-/// Records an event by its number: what the other functions do, and the few that have none (docs/marks.md).
+/// Records an event by its number: those of the other functions, and the few without a function (docs/marks.md).
 ///
 /// # Errors
 /// EINVAL for an event that only the kernel records.
@@ -65,10 +65,10 @@ pub fn addevent(event: u16, value: u32) -> io::Result<bool> {
 
 /// Names a number from here on, in up to 56 bytes of UTF-8. An empty name is not recorded.
 ///
-/// The other functions name what they record by themselves.
+/// The other functions name their records themselves.
 ///
 /// # Errors
-/// As the recorder answers; none is known.
+/// The recorder's error; none is known.
 #[inline]
 pub fn addname(named: Named, number: u32, name: &str) -> io::Result<bool> {
     if state::trace() == 0 {
@@ -82,13 +82,14 @@ fn mark(event: u16, label: &str) -> bool {
     self::event(event, text::base40(label.as_bytes())) > 0
 }
 
-/// Has an event recorded: 1, 0 if nothing is traced, or a negative errno.
+/// Records an event. Returns 1, 0 if nothing is traced, or a negative errno.
 #[cold]
 pub fn event(event: u16, value: u32) -> i64 {
     state::call(INSERT, u64::from(event) << 32 | u64::from(value))
 }
 
-/// Has a name recorded, cut to [`NAME_BYTES`]: its words, 0 if nothing is traced or it is empty, or a negative errno.
+/// Records a name, truncated to [`NAME_BYTES`]. Returns its number of words, 0 if nothing is traced or it is empty, or
+/// a negative errno.
 #[cold]
 pub fn name(kind: u32, number: u32, name: &[u8]) -> i64 {
     let name = &name[..name.len().min(NAME_BYTES)];

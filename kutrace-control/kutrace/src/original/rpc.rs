@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a thread works on: a remote procedure call, or a part of the program that has a name.
+//! Work of a thread: a remote procedure call, or a named part of the program.
 //!
-//! Both are RPCs to the recorder, so that every tool of KUtrace, the original's too, shows which time of the thread
-//! belongs to them, kernel and waiting included. A span is an RPC whose id is the number of its name. A thread works
-//! on one at a time: an inner span takes the place of the one around it, which continues after it.
+//! Both are RPCs to the recorder, so that every tool of KUtrace, the original's too, shows the time of the thread that
+//! belongs to them, including kernel time and waiting. A span is an RPC whose id is the number of its name. A thread
+//! works on one at a time: an inner span replaces the one around it, which continues after it.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -14,11 +14,11 @@ use super::{name, text};
 use crate::state;
 
 thread_local! {
-    /// What this thread works on: the number of the trace in the high half, the id in the low one.
+    /// Current work of this thread: the number of the trace in the high half, the id in the low one.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// This thread begins with a request of `bytes` bytes, 0 if they do not matter. Ids are 1 to 65535.
+/// This thread begins with a request of `bytes` bytes; 0 if the size does not matter. Ids are 1 to 65535.
 #[inline]
 pub fn rpc_request(method: &str, id: u16, bytes: u64) -> bool {
     state::trace() != 0 && begin(RPC_REQUEST, method.as_bytes(), id, bytes) > 0
@@ -36,7 +36,7 @@ pub fn rpc_resume(method: &str, id: u16) -> bool {
     state::trace() != 0 && begin(RPC_MIDDLE, method.as_bytes(), id, 0) > 0
 }
 
-/// This thread leaves its RPC: done, put into a queue, or put aside.
+/// This thread leaves its RPC: finished, queued, or set aside.
 #[inline]
 pub fn rpc_end() -> bool {
     state::trace() != 0 && turn_to(0) > 0
@@ -47,13 +47,13 @@ pub fn rpc_end() -> bool {
 #[must_use = "a span ends where it is dropped: let _span = ..."]
 pub struct Span {
     token: u64,
-    /// It ends in the thread that began it.
+    /// A span ends in the thread that began it.
     thread: PhantomData<*const ()>,
 }
 
-/// This thread is in a part of the program that has a name of up to 56 bytes, until the answer is dropped.
+/// This thread is in a part of the program that has a name of up to 56 bytes, until the result is dropped.
 ///
-/// Parts of the same name are the same, in all threads and programs. They may nest, the innermost is shown.
+/// Parts with the same name are the same part, in all threads and programs. They may nest; the innermost is shown.
 #[inline]
 pub fn span(name: &str) -> Span {
     let token = if state::trace() == 0 { 0 } else { begin_span(name.as_bytes()) };
@@ -69,7 +69,7 @@ impl Drop for Span {
     }
 }
 
-/// Begins with an RPC: 1, 0 if nothing is traced, or a negative errno.
+/// Begins with an RPC. Returns 1, 0 if nothing is traced, or a negative errno.
 #[cold]
 pub fn begin(event: u16, method: &[u8], id: u16, bytes: u64) -> i64 {
     name::tell(Named::Method, id, method);
@@ -77,26 +77,27 @@ pub fn begin(event: u16, method: &[u8], id: u16, bytes: u64) -> i64 {
     insert::event(event, u32::from(text::size_code(bytes)) << 16 | u32::from(id))
 }
 
-/// Continues with an RPC whose name is known, or with none for 0: 1, 0 if nothing is traced, or a negative errno.
+/// Continues with an RPC whose name is known, or with none for 0. Returns 1, 0 if nothing is traced, or a negative
+/// errno.
 #[cold]
 pub fn turn_to(id: u16) -> i64 {
     CURRENT.set(u64::from(state::trace()) << 32 | u64::from(id));
     insert::event(if id == 0 { RPC_REQUEST } else { RPC_MIDDLE }, id.into())
 }
 
-/// A bit that makes a token of what was current.
+/// Bit that turns the previous work into a token.
 const TOKEN: u64 = 1 << 63;
 
-/// Begins with a span; the answer, never 0, ends it.
+/// Begins a span. Returns a token, never 0, for its end.
 #[cold]
 pub fn begin_span(name: &[u8]) -> u64 {
     let outer = CURRENT.get();
-    // Its message has no size, and it is in the middle of whatever messages the thread exchanges.
+    // Its message has no size, and it counts as the middle of any messages that the thread exchanges.
     begin(RPC_MIDDLE, name, text::number(name), 0);
     TOKEN | outer
 }
 
-/// Ends the span of a token, and continues with what was around it in this trace.
+/// Ends the span of a token, and continues with the work around it in this trace.
 #[cold]
 pub fn end_span(token: u64) {
     let outer = token & !TOKEN;

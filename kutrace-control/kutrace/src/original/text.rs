@@ -3,15 +3,16 @@
 
 use kutrace_format::base40::{digit, value, LENGTH};
 
-/// The digit of a dot, which stands for a character that base 40 has not.
+/// The digit of a dot, which replaces characters that base 40 does not have.
 const DOT: u32 = 38;
 
-/// Up to six characters, the first lowest. Capital letters become small ones, what is not `a-z0-9-./` a dot.
+/// Up to six characters, the first in the lowest digit. Capital letters become small ones, any other than `a-z0-9-./` a
+/// dot.
 pub fn base40(text: &[u8]) -> u32 {
     value(text.iter().take(LENGTH).map(|&c| digit(c).unwrap_or(DOT)))
 }
 
-/// The number of a name that was given none: 1 to 65535, the same in every program. FNV-1a, folded.
+/// The number of a name without one: 1 to 65535, the same in every program. FNV-1a, folded.
 pub fn number(name: &[u8]) -> u16 {
     let hash = name.iter().fold(0x811c_9dc5_u32, |hash, &c| (hash ^ u32::from(c)).wrapping_mul(0x0100_0193));
     ((hash ^ hash >> 16) as u16).max(1)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Every step of a recording thread, interrupted, killed and read.
+//! Runs a recording thread with every step interrupted, killed and read.
 //!
 //! A world is a thread with tiny grants. At chosen steps a signal handler records in it, at any step a reader copies
 //! its memory, and the end of every run is that of a thread killed there. After each step the copy must hold every
-//! entry whose call had returned, in order, and nothing else but the entries that are under way. Units are taken from a
-//! counter and then asked for; another thread has one of them, and in the end there is no room.
+//! entry whose call had returned, in order, and nothing else except entries in progress. Units are taken from a counter
+//! and then requested; another thread has one of them, and in the end there is no room.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,28 +13,28 @@ use kutrace_format::program::Entries;
 
 use super::*;
 
-/// What may be planted in a world, to see it found.
+/// A fault to plant in a world, which the exploration must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// The exchange moves the position whatever it was.
+    /// The exchange moves the position regardless of its value.
     BlindExchange,
     /// A full time is never needed.
     NoDeadline,
     /// A word with payload is closed before its payload is there.
     ClosedEarly,
-    /// A handler takes the unit that it came into the taking of.
+    /// A handler takes the same unit as the thread that it interrupts.
     SameUnit,
-    /// What is said of a unit is not looked at.
+    /// The answer to the request for a unit is ignored.
     Unasked,
 }
 
 const GRANT_WORDS: u32 = 11;
-/// There is room for this many, in one of which another thread writes.
+/// Number of units; another thread writes into one of them.
 const UNITS: u32 = 5;
 const OTHERS: u32 = 1;
 
-/// When an entry was begun, and when its call had returned.
+/// Steps at which an entry was begun, and at which its call had returned.
 type Call = (u64, u64);
 
 struct World {
@@ -42,22 +42,22 @@ struct World {
     memory: RefCell<Vec<u64>>,
     position: Cell<u64>,
     deadline: Cell<u64>,
-    /// Units that were taken.
+    /// Number of units that were taken.
     taken: Cell<u32>,
-    /// What was granted, and when.
+    /// Granted units, and the time of each grant.
     granted: RefCell<Vec<(u32, u64)>>,
     clock: Cell<u64>,
-    /// By how much the clock goes on at each look.
+    /// Advance of the clock at each reading.
     pace: u64,
-    /// And between two entries.
+    /// Advance of the clock between two entries.
     pause: u64,
     times: RefCell<Vec<Call>>,
     step: Cell<usize>,
-    /// Steps at which a handler comes.
+    /// Steps at which a handler runs.
     signals: Vec<usize>,
-    /// How many entries were begun.
+    /// Number of entries that were begun.
     begun: Cell<u64>,
-    /// The entries whose calls said that they are recorded.
+    /// Entries whose calls reported that they are recorded.
     returned: RefCell<Vec<u64>>,
     lost: Cell<u64>,
     failures: RefCell<Vec<String>>,
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// What the program does: entries with and without payload.
+    /// The program: entries with and without payload.
     fn run(&self) {
         for _ in 0..5 {
             self.entry();
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// Comes before every step.
+    /// Runs before every step.
     fn before(&self) {
         let step = self.step.get();
         self.step.set(step + 1);
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// Reads a copy: also what a kill here leaves.
+    /// Checks a copy: also the state that a kill at this step would leave.
     fn check(&self) {
         let memory = self.memory.borrow();
         let mut found = Vec::new();
@@ -234,8 +234,7 @@ impl Lane for &World {
     }
 }
 
-/// What is wrong in the first run in which anything is, of all with a handler at each of any two steps; and how many
-/// runs it took.
+/// Failures of the first failing run, of all runs with a handler at each of any two steps; and the number of runs.
 fn explore(fault: Fault) -> (Vec<String>, usize) {
     let (mut failures, mut runs) = (Vec::new(), 0);
     for clock in [[3, 0], [SPAN / 5, SPAN + 7]] {
@@ -251,7 +250,7 @@ fn explore(fault: Fault) -> (Vec<String>, usize) {
         let (steps, found) = run(Vec::new());
         failures.extend(found);
         for first in 0..steps {
-            // The second comes into the first handler, or after it.
+            // The second runs in the first handler, or after it.
             for second in first + 1..steps + 12 {
                 failures.extend(run(vec![first, second]).1);
                 runs += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the ledger makes of points.
+//! Results of the ledger for given points.
 
 use super::*;
 use crate::follow::{Begin, Piece};
@@ -10,7 +10,7 @@ const READ: u16 = SYSCALL;
 const NANOSLEEP: u16 = SYSCALL + 230;
 const TIMER: u16 = IRQ + 236;
 
-/// What CPUs did, by points as (time, CPU, event, argument), from time 0 on and up to `to`.
+/// The window of CPUs, from points as (time, CPU, event, argument), from time 0 up to `to`.
 fn window(points: &[(u64, u32, u16, u32)], to: u64) -> (Window, Ledger) {
     let mut skim = Skim::new([]);
     for pid in [0, 5, 6, 7] {
