@@ -34,7 +34,7 @@ const below = (sort, value) => (sort === "number" ? value - Math.max(Math.abs(va
 /** The range that a text specifies; null if it specifies none. @param {string} text @param {Sort} sort @returns {[number, number] | null} */
 function rangeOfText(text, sort) {
   const parse = PARSED[sort];
-  // Counts and measurements are not negative: a value below 0 stands for one that is absent.
+  // Counts and measurements are not negative: a value below 0 marks an absent one.
   const least = sort === "value" ? -Infinity : 0;
   const [, sign, bound] = /^(>=|<=|>|<)(.*)$/.exec(text) ?? [];
   const value = parse(bound ?? "");

@@ -177,7 +177,7 @@ export function keepTaken(ids, count, column, takes) {
 }
 
 /**
- * Parts what was typed into selectors and the pattern.
+ * Splits the typed text into selectors and the pattern.
  * @param {Store} store
  * @param {string} text
  * @returns {{scope: Scope, pattern: string, error: string}}

@@ -13,7 +13,7 @@ import { Kind } from "./tables.js";
 /** Spans in a block of the lowest level, and blocks in a block of the next, also as a power of two. */
 export const FAN = 8;
 export const FAN_BITS = 3;
-/** Spaces between the starts that are copied into a dense array for a faster search, in spans as a power of two. */
+/** Distance in spans, as a power of two, between the starts that are copied into a dense array for a faster search. */
 const STRIDE_BITS = 6;
 /** A block is small if a run has at least this many of them. */
 const ROUGH = 16;

@@ -316,7 +316,7 @@ function stoodStill({ excess, time, slow, inSlow, inNormal }, normal, the) {
   return textElement("p", `${the} slowest ${slow} take ${more} more than normal ones: ${its} of it, ${share} %, is time in which CPUs stood still, in ${inSlow}/${slow} of them and in ${inNormal}/${normal} normal ones.`);
 }
 
-/** Where the time of some requests went, if there is nothing to compare them with. @param {App} app @param {Requests} requests @param {Uint32Array} numbers @param {Sums} some */
+/** A table of where the time of some requests went, if there is nothing to compare them with. @param {App} app @param {Requests} requests @param {Uint32Array} numbers @param {Sums} some */
 function everything(app, requests, numbers, some) {
   const { causes, leftOut } = partsOf(requests, numbers, some);
   const lines = causes.map(({ cause, words, time, share, inSome, notes }) => [

@@ -32,7 +32,7 @@ const PINS_PART = 0.5;
 /** Rows of CPUs that do not fit are lower, down to this; lower than `HEAT_MAX` they are a map of the load, and heights differ by a pixel. */
 const HEAT_MIN = 1;
 export const HEAT_MAX = 10;
-/** Height per CPU when room is left to other groups. */
+/** Height of a CPU's row that is enough: any more is left to other groups. */
 const CPU_ENOUGH = 56;
 /** Height that the name of a row needs; if rows are lower, not every row is `named`. */
 export const NAME_HEIGHT = 14;
