@@ -6,7 +6,7 @@
 // `line` also by idling. `outer` and `inner` each contain a stripe, `outerStripe` and `innerStripe`, which has its own
 // colour in spans that are wide enough, to tell calls and threads of one colour apart.
 // A span of at least one pixel is drawn as it is. Shorter spans are gathered pixel by pixel: each
-// zone gets colour in proportion to the time in it, and a dot below the row marks them. Items that a line of pixels cannot
+// zone gets more colour the more time is in it, and a dot below the row marks them. Items that a line of pixels cannot
 // show, names and curves, are collected for the overlay.
 
 import { isAbsent, isKernel, MORSE, WAIT_A } from "../data/kind.js";
