@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Elements of the page: how they are found and made, and where on them something happened.
+// Finds and makes elements of the page, and converts the positions of events.
 
 /** @param {string} id @returns {any} */
 export const byId = (id) => document.getElementById(id);
@@ -18,7 +18,7 @@ export function textElement(tag, text, className) {
 }
 
 /**
- * A button that does something.
+ * A button with an action.
  * @param {string} text
  * @param {string} title
  * @param {() => void} action
@@ -62,15 +62,15 @@ function addLines(body, lines) {
   }
 }
 
-/** A line of a table is at least this high, in pixels, unless texts are made smaller. */
+/** Minimum height of a table's line in pixels, unless the text size is reduced. */
 const LINE_HEIGHT = 20;
 
-/** What puts the other lines into tables that have only their first. @type {WeakMap<HTMLTableElement, () => void>} */
+/** Functions that add the remaining lines to tables that have only their first lines. @type {WeakMap<HTMLTableElement, () => void>} */
 const OTHER_LINES = new WeakMap();
 
 /**
- * A table that may have more lines than a window has room for: these follow once the first are on the screen, because to lay out a line
- * takes longer than all else about it.
+ * A table that may have more lines than fit in a window: the rest follows once the first lines are on the screen, because laying out lines
+ * takes longer than everything else about them.
  * @param {string[]} heads
  * @param {(string | Node)[][]} lines
  */
@@ -82,25 +82,25 @@ export function longTableOf(heads, lines) {
   return table;
 }
 
-/** Puts all lines into such a table, if they are not in it yet. @param {HTMLTableElement} table */
+/** Adds the remaining lines to such a table, if it does not have them yet. @param {HTMLTableElement} table */
 export function completeTable(table) {
   OTHER_LINES.get(table)?.();
   OTHER_LINES.delete(table);
 }
 
-/** A text that may go on in another line before what a call returned, and not within the name of a kind, such as `(-idle-)`. @param {string} text */
+/** A text that may be broken before a call's returned value, but not within the name of a kind, such as `(-idle-)`. @param {string} text */
 const breakable = (text) => text.split(/(?==)|(\(-[a-z-]+-\))/).filter((part) => part).flatMap((part, k) => {
   if (part.startsWith("(-")) return [textElement("span", part, "whole")];
   return k === 0 || !part.startsWith("=") ? [part] : [document.createElement("wbr"), part];
 });
 
-/** Pixels a wheel event stands for. @param {WheelEvent} e @param {number} page */
+/** The distance of a wheel event in pixels. @param {WheelEvent} e @param {number} page */
 export function wheelPixels(e, page) {
   const unit = e.deltaMode === 1 ? 16 : e.deltaMode === 2 ? page : 1;
   return { x: e.deltaX * unit, y: e.deltaY * unit };
 }
 
-/** Where on a canvas something happened, in the canvas's own pixels however large the text is. @param {MouseEvent} e @param {HTMLElement} canvas */
+/** The position of an event on a canvas, in the canvas's own pixels regardless of the text size. @param {MouseEvent} e @param {HTMLElement} canvas */
 export function pointOf(e, canvas) {
   const box = canvas.getBoundingClientRect();
   const zoom = box.width / canvas.clientWidth || 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Says so if the page cannot be shown: it is cut before its program, or that or the data are damaged. It stands first,
-// so that it is there however little else is.
+// Reports if the page cannot be shown: it is truncated before its program, or the program or the data are damaged. It comes first,
+// so that it works even if little else of the page is there.
 
 /** Shows a sentence in place of the page. @param {string} why */
 export function cannotBeShown(why) {
@@ -11,7 +11,7 @@ export function cannotBeShown(why) {
   document.body.replaceChildren(sentence);
 }
 
-/** Whether the page's program runs and has shown its data. */
+/** True if the page's program runs and has shown its data. */
 const isReady = () => /** @type {any} */ (window).__ku?.ready === true;
 
 window.addEventListener("error", ({ message }) => isReady() || cannotBeShown(`its program is damaged (${message})`));

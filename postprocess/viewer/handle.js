@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What tests and scripts may ask the page: `__ku`.
+// The interface for tests and scripts: `__ku`.
 
 import { spanText, valueOf } from "./data/format.js";
 import { titleOf } from "./data/sections.js";

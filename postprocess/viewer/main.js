@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Puts the page together: reads the data, owns what is shown, draws when something changed and only then.
+// Assembles the page: reads the data, owns the state, and draws only when something changed.
 
 import { cannotBeShown } from "./guard.js";
 import { Chains } from "./data/chain.js";
@@ -54,9 +54,9 @@ import { handle } from "./handle.js";
  * @import {Shown} from "./draw/overlay.js"
  */
 
-/** Pixels that a span has at least when the page goes to it. */
+/** Minimum width in pixels of a span that the page goes to. */
 const SEEN_MIN = 6;
-/** How long the first picture stands before what was left for later is looked for, ms. */
+/** Delay between the first picture and the search for deferred items, ms. */
 const SEEN_FIRST = 200;
 
 export class App {
@@ -87,27 +87,27 @@ export class App {
     this.axis = axisOf(store.meta.tracebase, this.view);
     /** The selected span, -1 for none. */
     this.selected = -1;
-    /** The whole call, if that is selected. @type {Call | null} */
+    /** The whole call, if it is selected. @type {Call | null} */
     this.call = null;
-    /** The group on whose row something was selected last. @type {Group | null} */
+    /** The group of the row in which something was selected last. @type {Group | null} */
     this.home = null;
-    /** The wakeups that led to the selected span, once they were asked for. @type {Step[] | null} */
+    /** The wakeups that led to the selected span, once requested. @type {Step[] | null} */
     this.chain = null;
     /** A range on the axis, from its earlier end. @type {{from: number, to: number} | null} */
     this.measured = null;
-    /** Whether the panel lists what is in sight. */
+    /** True if the panel shows the table. */
     this.listing = false;
     this.list = new Listing(this);
     this.asked = new Asked(this);
     this.showArcs = true;
     this.showIpis = false;
-    /** Where zooming by key happens. */
+    /** The position around which zooming by key happens. */
     this.pointer = 0;
     this.stale = { view: false, overlay: false };
     this.scheduled = false;
-    /** To be called when what the address says changed. */
+    /** Called when the contents of the address changed. */
     this.noteAddress = () => {};
-    /** How often the picture was drawn, and how long it took last, ms. */
+    /** The number of times the picture was drawn, and the duration of the last, ms. */
     this.draws = 0;
     this.lastDraw = 0;
   }
@@ -116,7 +116,7 @@ export class App {
     return this.look.palette;
   }
 
-  /** What is drawn on the picture now. @returns {Shown} */
+  /** The current state to draw over the picture. @returns {Shown} */
   get shown() {
     const { axis, selected, call, measured, chain, showArcs, showIpis, asked: { path } } = this;
     return { axis, selected, call, measured, chain, path, showArcs, showIpis };
@@ -125,7 +125,7 @@ export class App {
   start() {
     const { meta, n } = this.store;
     byId("title").textContent = shownName(meta.title);
-    // What the reader needs most comes first: the rest is cut where there is no room.
+    // The most important facts come first: the rest is cut off if there is no room.
     const about = (/** @type {string} */ kernel) =>
       [countText(n, "span"), overheadText(this.store, this.view), meta.host, kernel, meta.cpuModel].filter((text) => text !== "").map(shownName).join("  \u00b7  ");
     byId("about").textContent = about(meta.kernel.split(" ")[0]);
@@ -137,7 +137,7 @@ export class App {
     this.listen();
     lookChanged(this);
     this.takeSize();
-    // What comes with an address shows what that says.
+    // An address determines the view; without one, the defaults apply.
     const { follow, shown } = followAddress(this);
     this.noteAddress = follow;
     if (!shown) openThreads(this);
@@ -175,7 +175,7 @@ export class App {
     }).observe(byId("plot"));
   }
 
-  /** Takes the size of the plot; false if it is as before. */
+  /** Takes the size of the plot; false if it is unchanged. */
   takeSize() {
     const { view } = this;
     const { clientWidth: width, clientHeight: height } = byId("plot");
@@ -194,13 +194,13 @@ export class App {
     return true;
   }
 
-  /** The range, the rows or the colours changed. */
+  /** Schedules a redraw after the range, the rows or the colours changed. */
   viewChanged() {
     this.stale.view = true;
     this.schedule();
   }
 
-  /** Something above the picture changed. */
+  /** Schedules a redraw of the overlay. */
   overlayChanged() {
     this.stale.overlay = true;
     this.schedule();
@@ -234,24 +234,24 @@ export class App {
     this.lastDraw = performance.now() - began;
   }
 
-  /** What lies on the picture. */
+  /** Draws the overlay over the picture. */
   drawOverlay() {
     this.overlay.draw(this.shown);
     this.notes.draw(this.overlay.context);
   }
 
-  /** Shows in the panel what is selected, listed or measured now. */
+  /** Updates the panel to the current selection, table or measured range. */
   showDetails() {
     showDetails(this, byId("details"));
   }
 
-  /** The view has rested for a while. */
+  /** Called when the view has rested for a while. */
   rested() {
     if (this.view.order(this.groups)) this.viewChanged();
     byId("overlay").ariaLabel = `Timeline: ${rangeText(this.view)}`;
     if (!this.listing || this.selected >= 0) return;
     this.list.range = null;
-    // What has not changed is left alone: somebody may be dragging over it.
+    // An unchanged list is not replaced: the user may be dragging over it.
     if (this.list.key !== this.list.shown) this.showDetails();
   }
 
@@ -260,7 +260,7 @@ export class App {
     showHover(this, x < 0 ? null : hitAt(this, x, y));
   }
 
-  /** @param {number} i @param {Group} [group] the one whose row it lies on */
+  /** @param {number} i @param {Group} [group] the group of the row that it is on */
   select(i, group) {
     this.selected = this.view.kept = i;
     this.home = group ?? this.home;
@@ -269,15 +269,15 @@ export class App {
     this.overlayChanged();
   }
 
-  /** Shows the totals of a range, or of none. @param {{from: number, to: number} | null} range */
+  /** Shows the totals of a range, or closes them. @param {{from: number, to: number} | null} range */
   measure(range) {
     this.measured = range;
-    // Its totals are what was asked for.
+    // The totals of the range take the place of requests in the panel.
     if (range) this.asked.open = false;
     this.select(-1);
   }
 
-  /** A note is selected, or none any more. */
+  /** Updates the page after a note was selected or deselected. */
   noteSelected() {
     this.selected = this.view.kept = -1;
     this.chain = null;
@@ -285,30 +285,30 @@ export class App {
     this.overlayChanged();
   }
 
-  /** What lies under a point of the picture. @param {number} x @param {number} y */
+  /** The span under a point of the picture. @param {number} x @param {number} y */
   hitAt(x, y) {
     return hitAt(this, x, y);
   }
 
-  /** Keeps what is in sight for the way back. */
+  /** Remembers the view for the way back. */
   remember() {
     this.views.remember();
   }
 
-  /** The group on whose row a span is shown: that of what was selected last, if it is open and has it. @param {number} i */
+  /** The group on whose row a span is shown: that of the last selection, if it is open and has the span. @param {number} i */
   homeOf(i) {
     const having = this.groups.filter((g) => !g.hidden && g.rowOf(i) >= 0);
     const open = having.filter((g) => !g.collapsed);
     return open.find((g) => g === this.home) ?? open[0] ?? having[0];
   }
 
-  /** How far a span is moved where it is shown. @param {number} i */
+  /** The shift in time of a span on the row where it is shown. @param {number} i */
   shiftOf(i) {
     const home = this.homeOf(i);
     return home ? this.view.shiftOf(home, home.rowOf(i)) : 0;
   }
 
-  /** Where on the axis a span lies, or the call that is selected with it. @param {number} i @returns {[number, number]} */
+  /** The range on the axis of a span, or of the call selected with it. @param {number} i @returns {[number, number]} */
   placeOf(i) {
     const shift = this.shiftOf(i);
     if (this.call && i === this.selected) return [this.call.from - shift, this.call.to - shift];
@@ -316,7 +316,7 @@ export class App {
     return [from, from + this.store.dur[i]];
   }
 
-  /** Zooms to the selected span, or the call that is selected with it, on a row in sight; else to the measured range. */
+  /** Zooms to the selected span, or the call selected with it, and scrolls to its row; without a selection, to the measured range. */
   fitSelection() {
     const { selected, view } = this;
     if (selected < 0) {
@@ -350,7 +350,7 @@ export class App {
     this.viewChanged();
   }
 
-  /** Searches all spans of one name. @param {number} name its index */
+  /** Searches for all spans of one name. @param {number} name its index */
   searchName(name) {
     this.find({ ...NOTHING, pattern: patternWith(this.search.query.pattern, exactly(this.store.names[name])) });
   }
@@ -370,7 +370,7 @@ export class App {
     this.overlayChanged();
   }
 
-  /** Selects a span and brings it into sight. @param {number} i */
+  /** Selects a span and scrolls it into view. @param {number} i */
   goTo(i) {
     this.bringIntoSight(i);
     this.select(i);
@@ -383,7 +383,7 @@ export class App {
     const middle = (from + to) / 2;
     const dur = Math.max(to - from, 1);
     this.views.remember();
-    // What can be seen where it is stays there.
+    // A span that is visible where it is does not move.
     if (from < view.t0 || to > view.t1 || dur * view.scale < SEEN_MIN) {
       const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / SEEN_MIN);
       view.show(middle - span / 2, middle + span / 2);
@@ -392,14 +392,14 @@ export class App {
     this.viewChanged();
   }
 
-  /** Brings the row of what is selected into sight, or of the request that is shown: there may be less room for rows than there was. */
+  /** Scrolls the row of the selection, or of the request shown, into view: there may be less room for rows than before. */
   keepInSight() {
     const group = this.selected < 0 ? undefined : this.homeOf(this.selected);
     const item = this.selected < 0 ? this.asked.item : group && this.view.itemsOf.get(group)?.[group.rowOf(this.selected)];
     if (item) this.view.reveal(item);
   }
 
-  /** Brings a row of a span into sight, opening its group if no open one has it. @param {number} i */
+  /** Scrolls a row of a span into view, opening its group if no open group has it. @param {number} i */
   revealRow(i) {
     const group = this.homeOf(i);
     if (!group) return;
@@ -420,21 +420,21 @@ export class App {
     this.viewChanged();
   }
 
-  /** Folds a section of rows, or opens it. @param {Section} section */
+  /** Folds or opens a section of rows. @param {Section} section */
   toggleSection(section) {
     section.folded = !section.folded;
     this.view.layOut(this.groups);
     this.viewChanged();
   }
 
-  /** Pins a row above all others, or lets it go. @param {Group} group @param {number} row */
+  /** Pins a row above all others, or unpins it. @param {Group} group @param {number} row */
   pinRow(group, row) {
     this.view.pin(group, row);
     this.view.layOut(this.groups);
     this.viewChanged();
   }
 
-  /** Highlights a row or stops it; with it all rows named alike, if asked. @param {Group} group @param {number} row @param {boolean} alike */
+  /** Toggles the highlight of a row; with `alike`, also of all rows with similar names. @param {Group} group @param {number} row @param {boolean} alike */
   highlightRow(group, row, alike) {
     if (alike) this.highlight.toggleAlike(group, row);
     else this.highlight.toggle(group, row);
@@ -443,7 +443,7 @@ export class App {
     this.viewChanged();
   }
 
-  /** Lets each row count from its own start, or all from one again. What is measured belongs to one of the two. */
+  /** Switches between rows that count time from their own start and a common time. A measured range is valid in one of these only. */
   toggleRelative() {
     this.views.remember();
     this.view.toggleRelative(this.groups);

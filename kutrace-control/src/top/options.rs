@@ -9,7 +9,7 @@ use super::Plan;
 
 /// Text after the help.
 pub const AFTER_TOP: &str = "\
-At a terminal, keys choose: q quit, m minute, t c l n order, 1-6 a list, 0 all
+At a terminal, keys choose: q quit, m minute, t c l n order, 1-7 a list, 0 all
 Exit status: 3 if some of it was not read in time
 Examples:
   kutrace_control gowrap; kutrace_control top

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The whole call, fault, interrupt or bottom half around one of its pieces, found on its row alone: whoever selects a span does not
-// wait until all calls of a long trace are put together.
+// Finds the whole call, fault, interrupt or bottom half around one of its pieces from that piece's row alone, so that selecting a span
+// does not wait until all calls of a long trace are put together.
 
 import { isPiece } from "./calls.js";
 import { staysOnCpu } from "./kind.js";
@@ -12,20 +12,20 @@ import { Kind } from "./tables.js";
  * @import {Exec} from "./rows.js"
  */
 
-/** Spans of a row that are looked at on either side of one. */
+/** Maximum number of spans of a row to examine on either side of a span. */
 const AROUND_MAX = 100_000;
 
 /**
- * A call, fault or interrupt from its start to its end: its pieces; the time it ran on a CPU itself; by their names, the time of what
- * cut in, and of what it waited for.
+ * A call, fault or interrupt from its start to its end: its pieces, its own time on a CPU, and, by name, the time of what cut in
+ * and of what it waited for.
  * @typedef {{pieces: number[], from: number, to: number, own: number, cut: Map<number, number>, waits: Map<number, number>}} Call
  */
 
-/** Adds to the time of a name. @param {Map<number, number>} sums @param {number} name @param {number} time */
+/** Adds to a name's time. @param {Map<number, number>} sums @param {number} name @param {number} time */
 const addTime = (sums, name, time) => sums.set(name, (sums.get(name) ?? 0) + time);
 
 /**
- * The whole that a span is a piece of, as `wholeCalls` puts it together; null if it is not a piece of one, or if too much was done in it.
+ * The whole that a span is a piece of, the same as from `wholeCalls`; null if the span is not a piece, or if the whole has too many spans.
  * @param {Store} store
  * @param {readonly Group[]} groups of CPUs and of threads
  * @param {number} i
@@ -52,7 +52,7 @@ export function wholeAround(store, [cpus, threads], i) {
 }
 
 /**
- * The places of the pieces of a call on its row, around one of them; null if they lie too far apart.
+ * The places of a call's pieces on its row, found from one of them; null if they are too far apart.
  * @param {Store} store
  * @param {Exec} exec
  * @param {number} row
@@ -71,7 +71,7 @@ function placesAround({ kind, link }, { ids, first }, row, at) {
     if (kind[ids[from]] === own && link[ids[from]] === 0) back--;
   }
   const pieces = [];
-  // Calls of this kind that have begun since, this one among them.
+  // Calls of this kind begun since, including this one.
   let begun = 0;
   for (let k = from; k < first[row + 1] && !ends(kind[ids[k]]); k++) {
     if (k - at > AROUND_MAX) return null;
@@ -83,7 +83,7 @@ function placesAround({ kind, link }, { ids, first }, row, at) {
   return pieces;
 }
 
-/** Where on its row a span of execution lies; -1 if on none. @param {Store} store @param {Exec} exec @param {number} row @param {number} i */
+/** The place of a span of execution on its row; -1 if it is not on one. @param {Store} store @param {Exec} exec @param {number} row @param {number} i */
 function placeOn(store, exec, row, i) {
   const { start } = store;
   const { ids, first } = exec;
@@ -93,7 +93,7 @@ function placeOn(store, exec, row, i) {
   return ids[at] === i ? at : -1;
 }
 
-/** Adds what a thread waited for in a call. @param {Store} store @param {Group} threads @param {number} row @param {Call} call */
+/** Adds a thread's waits within a call. @param {Store} store @param {Group} threads @param {number} row @param {Call} call */
 function addWaits({ start, dur, name }, { waits }, row, { from, to, waits: sums }) {
   for (let k = firstInLane(waits, row, from); k < waits.first[row + 1]; k++) {
     const wait = waits.ids[k];
@@ -103,7 +103,7 @@ function addWaits({ start, dur, name }, { waits }, row, { from, to, waits: sums 
 }
 
 /**
- * What ran on its CPU when an interrupt or a fault came, underneath other interrupts and bottom halves; -1 if that is unknown.
+ * The span that ran on its CPU when an interrupt or a fault came, underneath other interrupts and bottom halves; -1 if unknown.
  * @param {Store} store
  * @param {Group} cpus
  * @param {number} i its first piece

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// System calls, faults, interrupts and bottom halves as wholes: each from the start of its first piece to the end of its last, whatever
-// cut in and whatever the thread waited for. They are kept as spans are, so that whatever lists spans lists them. Which piece continues
-// which call, `link` says: sink/page/links.rs.
+// System calls, faults, interrupts and bottom halves as wholes: each from the start of its first piece to the end of its last, regardless
+// of interruptions and waits in between. Wholes are stored like spans, so any code that lists spans can list them. `link` records which
+// call a piece continues: see sink/page/links.rs.
 
 import { countersOf } from "./counters.js";
 import { Kind } from "./tables.js";
@@ -10,17 +10,17 @@ import { Kind } from "./tables.js";
  * @import {Column} from "./part.js"
  */
 
-/** Kinds of spans that are pieces of a whole. @param {number} kind */
+/** True for kinds whose spans are pieces of a whole. @param {number} kind */
 export const isPiece = (kind) => kind >= Kind.SYSCALL && kind <= Kind.BH;
 
 /**
- * Whole calls as spans: by span, one more than the number of the call that it is a piece of, 0 for none; the first piece of
- * each and its last; how long it ran on a CPU itself, the call's own time; what was counted meanwhile, as `Durations` has it.
+ * Whole calls as spans. `of` has for each span the number of its call plus one, 0 for none. By call: its first and last
+ * piece, its own time (on a CPU itself), and the counters over that time, as in `Durations`.
  * @typedef {{store: Store, of: Uint32Array, first: Uint32Array, last: Uint32Array, own: Float64Array, work: Float64Array, misses: Float64Array}} Calls
  */
 
 /**
- * Copies the values at some places, by their width in bytes. One loop that met all sorts of arrays would be many
+ * Copies the values at the given places, by element width in bytes. A single loop over arrays of all types would be many
  * times slower.
  * @type {Record<number, (to: any, from: any, ids: Uint32Array) => void>}
  */
@@ -33,7 +33,7 @@ const COPIES = {
 /** @type {Record<number, any>} */
 const BITS = Object.freeze({ 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: Float64Array });
 
-/** The values of a column at some places. @param {any} column @param {Uint32Array} ids */
+/** The values of a column at the given places. @param {any} column @param {Uint32Array} ids */
 function taken(column, ids) {
   const out = new column.constructor(ids.length);
   const width = column.BYTES_PER_ELEMENT;
@@ -42,10 +42,10 @@ function taken(column, ids) {
   return out;
 }
 
-/** Spans whose calls are put together before whoever does so may rest: some ms. */
+/** Spans processed before the caller may pause: some ms. */
 const TOGETHER = 1 << 19;
 
-/** All calls at once. @param {Store} store @returns {Calls} */
+/** All calls, in one go. @param {Store} store @returns {Calls} */
 export function wholeCalls(store) {
   const parts = callsInParts(store);
   for (;;) {
@@ -54,7 +54,7 @@ export function wholeCalls(store) {
   }
 }
 
-/** Interrupts of a CPU that a piece may continue one of, as span/whole.rs has it. */
+/** Recent interrupts of a CPU that a piece may continue, as in span/whole.rs. */
 const INTERRUPTS_MAX = 16;
 
 /**
@@ -71,7 +71,7 @@ export function* callsInParts(store) {
   const of = new Uint32Array(n);
   const own = new Float64Array(pieces);
   const [work, misses] = [paces, missesOf].map((steps) => new Float64Array(steps ? pieces : 0));
-  // The call that began last of each row: of a thread its calls and its faults; of a CPU those of its idle loop, its bottom halves.
+  // The call that began last on each row: for a thread, its system calls and its faults; for a CPU, those of its idle loop, and its bottom halves.
   const ofThreads = 2 * pids.length;
   const began = new Int32Array(ofThreads + 3 * cpus.length).fill(-1);
   const isThread = pids.map((number) => number > 0);
@@ -108,7 +108,7 @@ export function* callsInParts(store) {
     lengths[call] = start[lasts[call]] + dur[lasts[call]] - starts[call];
     if (lengths[call] > longest) longest = lengths[call];
   }
-  // As durations of spans are kept, if they fit: loops over both stay fast.
+  // The same type as the durations of spans, if they fit, keeps loops over both fast.
   const durs = dur instanceof Uint32Array && longest < 2 ** 32 ? new Uint32Array(lengths) : lengths;
   yield;
   return {
@@ -122,26 +122,26 @@ export function* callsInParts(store) {
   };
 }
 
-/** How long each span is, of pieces their call. @param {Store} store @param {Calls} calls @returns {Column} */
+/** The length of each span; for a piece, that of its call. @param {Store} store @param {Calls} calls @returns {Column} */
 export function lengthsOf({ n, dur, kind }, { of, store: { dur: whole } }) {
   const fit = dur instanceof Float64Array || whole instanceof Float64Array ? new Float64Array(n) : new Uint32Array(n);
   for (let i = 0; i < n; i++) fit[i] = isPiece(kind[i]) ? whole[of[i] - 1] : dur[i];
   return fit;
 }
 
-/** Spans of which the first piece of each call stands for all of it: its length, and what it returned. @param {Store} store @param {Calls} calls @param {Column} lengths @returns {Store} */
+/** The spans, with the first piece of each call standing for the whole: it has the call's length and returned value. @param {Store} store @param {Calls} calls @param {Column} lengths @returns {Store} */
 export function withWholes(store, { first, store: whole }, lengths) {
   const ret = store.ret.slice();
   for (let call = 0; call < whole.n; call++) ret[first[call]] = whole.ret[call];
   return { ...store, dur: lengths, ret };
 }
 
-/** What is told of a thing: one of its spans, its length, and which call it is, -1 if none. @typedef {(i: number, length: number, call: number) => void} Taker */
+/** Receives a thing: one of its spans, its length, and the number of its call, -1 if none. @typedef {(i: number, length: number, call: number) => void} Taker */
 
 /**
- * Tells of each thing that some spans are: of a call, fault or interrupt once, as a whole, however many pieces of it are among them.
+ * Reports each thing among some spans: a call, fault or interrupt once, as a whole, regardless of how many of its pieces are among them.
  * @param {Store} store
- * @param {() => Calls} whole all calls, which are not asked for if there is no piece of one
+ * @param {() => Calls} whole returns all calls; not called if none of the spans is a piece
  * @param {Uint32Array} ids
  * @param {Taker} take
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Why did this run only now? The chain of wakeups that led to a span, followed back in time.
 //
-// A thread runs because something woke it. If that was done by another thread, in its own code or in a system call,
-// the question moves on to what had woken that thread. It ends at an interrupt or a bottom half, which no thread caused; at a
-// thread that ran since the beginning of the trace; or after CHAIN_MAX steps. What a wakeup came out of, the page is told.
+// A thread runs because something woke it. If that was another thread, in its own code or in a system call,
+// the question moves on to what had woken that thread. The chain ends at an interrupt or a bottom half, which no thread caused; at a
+// thread that ran since the beginning of the trace; or after CHAIN_MAX steps. The page's data name the cause of each wakeup.
 
 import { endsChain, isIdle } from "./kind.js";
 import { firstInRow, indexByRow, rowsOfEach, seekStart } from "./rows.js";
@@ -14,12 +14,12 @@ import { Kind } from "./tables.js";
  * @import {Lane} from "./rows.js"
  */
 
-/** Steps followed at most. */
+/** Maximum number of steps to follow. */
 const CHAIN_MAX = 100;
 
 /**
- * One wakeup: `arc` is its span, `cause` the span it came out of (-1 if the trace does not say), `wait` what the woken
- * thread had waited for until then (-1 if the trace does not say).
+ * One wakeup: `arc` is its span, `cause` the span that caused it (-1 if the trace does not show it), `wait` what the woken
+ * thread had waited for until then (-1 if the trace does not show it).
  * @typedef {{arc: number, cause: number, wait: number}} Step
  */
 
@@ -31,11 +31,11 @@ export class Chains {
     this.cpus = cpus;
     this.threads = threads;
     const { ids } = wakeups;
-    /** Wakeups by the thread they wake. */
+    /** Wakeups by the thread that they wake. */
     this.arcs = indexByRow(threads.keys.length, rowsOfEach(ids.length, (k) => threads.targetRow(ids[k])), ids);
   }
 
-  /** The wakeups that led to a span, the last first; none if nothing woke its thread. @param {number} i */
+  /** The wakeups that led to a span, latest first; empty if nothing woke its thread. @param {number} i */
   leadingTo(i) {
     /** @type {Step[]} */
     const steps = [];
@@ -49,7 +49,7 @@ export class Chains {
     return steps;
   }
 
-  /** The wakeup that a span itself is, or that ended it if it is a wait or idle, or that came before it. @param {number} i */
+  /** The span itself if it is a wakeup, else the wakeup that ended it if it is a wait or idle, else the last one before it. @param {number} i */
   firstArc(i) {
     const { start, dur, kind } = this.store;
     if (kind[i] === Kind.WAKEUP) return i;
@@ -63,7 +63,7 @@ export class Chains {
     return k < first[row + 1] && start[ids[k]] <= time + 1 ? ids[k] : this.arcBefore(row, time);
   }
 
-  /** The wakeup of the thread that ran after a CPU was idle; -1 if interrupts did not let it run any, or it waited for this CPU before. @param {number} i */
+  /** The wakeup of the thread that ran after a CPU was idle; -1 if the CPU went idle again after mere interrupts, or if the thread was already waiting for this CPU. @param {number} i */
   arcAfterIdle(i) {
     const { start, dur, kind } = this.store;
     const { first, ids } = this.cpus.exec;
@@ -77,7 +77,7 @@ export class Chains {
     return arc >= 0 && start[arc] + dur[arc] > start[i] ? arc : -1;
   }
 
-  /** The last wakeup of a thread that had an effect by `time`, or -1. @param {number} row @param {number} time */
+  /** The last wakeup of a thread that took effect by `time`, or -1. @param {number} row @param {number} time */
   arcBefore(row, time) {
     if (row < 0) return -1;
     const { start, dur } = this.store;
@@ -87,7 +87,7 @@ export class Chains {
     return k >= first[row] ? ids[k] : -1;
   }
 
-  /** What a wakeup came out of; -1 if that is unknown. @param {number} arc */
+  /** The span that caused a wakeup; -1 if unknown. @param {number} arc */
   causeOf(arc) {
     const { start, dur, link } = this.store;
     const row = this.cpus.rowOf(arc);
@@ -100,7 +100,7 @@ export class Chains {
     return -1;
   }
 
-  /** What the woken thread had waited for until a wakeup, or -1. @param {number} arc */
+  /** The wait of the woken thread that a wakeup ended, or -1. @param {number} arc */
   waitBefore(arc) {
     const { start, dur } = this.store;
     const { waits } = this.threads;

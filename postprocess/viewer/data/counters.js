@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What was counted while a span ran: its code is the step of one counter, or two bits each of two.
+// Counters over a span: its code is the step of one counter, or two bits each of two counters.
 
 import { FLAG } from "./tables.js";
 /** @import {Store} from "./decode.js" */
@@ -15,14 +15,14 @@ const LLC_TEXT = Object.freeze([
   "65536+",
 ]);
 
-/** The steps of both counters in one code, two bits each. */
+/** The steps of both counters when they share a code, two bits each. */
 const IPC_PAIR = Object.freeze(["0", "1/2", "1", "2"]);
 const LLC_PAIR = Object.freeze(["0", "8", "64", "512"]);
-/** Sixteenths of an instruction per cycle, by code: the middle of each step, as postprocess/src/why/path.rs has them. */
+/** Sixteenths of an instruction per cycle, by code: the middle of each step, as in postprocess/src/why/path.rs. */
 const SIXTEENTHS = Object.freeze([1, 3, 5, 7, 9, 11, 13, 15, 18, 22, 26, 30, 36, 44, 52, 60]);
 
 /**
- * What was counted during a span, by the flags of the trace: pairs of what and value. Two counters share one code, two
+ * The counters of a span, by the flags of the trace, as pairs of name and value. Two counters share one code, two
  * bits each.
  * @param {Store} store
  * @param {number} i
@@ -39,8 +39,8 @@ export function counterTexts(store, i) {
 }
 
 /**
- * What the codes of a trace add to sums, null for what it did not count: sixteenths of an instruction per cycle, and misses
- * of the last-level cache. Misses are lower bounds, and so are instructions if both were counted.
+ * The amount that each code of a trace adds to sums, null for a counter it does not have: sixteenths of an instruction per cycle,
+ * and misses of the last-level cache. Misses are lower bounds, and so are instructions if both were counted.
  * @param {Store} store
  */
 export function countersOf({ meta: { flags } }) {

@@ -8,30 +8,30 @@ import { EVENT, Kind } from "./tables.js";
  * @import {Store} from "./decode.js"
  */
 
-/** Packets, by when they were sent: the spans where each was sent and received. @typedef {{sent: Uint32Array, received: Uint32Array}} Crossed */
+/** Packets in the order of sending: the spans where each was sent and received. @typedef {{sent: Uint32Array, received: Uint32Array}} Crossed */
 
-/** Of events by which a packet or message is sent. @type {readonly number[]} */
+/** Events that send a packet or message. @type {readonly number[]} */
 const TX_EVENTS = Object.freeze([EVENT.TX_PACKET, EVENT.TX_USER, EVENT.TX_FLOW]);
 
-/** What one packet is told from others by, before its argument: the hash that the kernel saw, the one that programs saw; flows come after them. */
+/** The first part of a packet's key, before its argument: the hash seen by the kernel, or that seen by programs; the numbers of flows follow. */
 const [HASH, USER_HASH, FLOWS] = [0, 1, 2];
-/** Arguments below this and what they follow are one number. */
+/** Arguments below this are combined with the first part of the key into one number. */
 const ARGUMENTS = 2 ** 32;
-/** In place of a span: there is none, or more than one. */
+/** Markers in place of a span: none yet, or more than one. */
 const [NONE_YET, SEVERAL] = [-1, -2];
 
-/** Tells packets from others: by hash, and whether programs saw it; or by flow and sequence number. */
+/** Keys that distinguish packets: by hash, and whether programs saw it; or by flow and sequence number. */
 class Keys {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    /** By name of a span, the number of its flow. @type {Map<number, number>} */
+    /** The number of a flow, by the name of a span. @type {Map<number, number>} */
     this.flowOfName = new Map();
     /** @type {Map<string, number>} */
     this.flows = new Map();
   }
 
-  /** The key of a packet, null if it has none: one of a flow without data is like the one before it. @param {number} i */
+  /** The key of a packet, null if it has none: a packet of a flow without data has the same number as the one before it. @param {number} i */
   of(i) {
     const { events, event, arg, ret } = this.store;
     switch (events[event[i]]) {
@@ -58,8 +58,8 @@ class Keys {
 const keyWith = (before, arg) => (arg >= 0 && arg < ARGUMENTS ? before * ARGUMENTS + arg : `${before} ${arg}`);
 
 /**
- * The packets that went from a machine to another, by when they were sent. A key that was sent or received more than
- * once is of several packets, and of none is known which it was.
+ * The packets that went from one machine to another, in the order of sending. A key that was sent or received more than
+ * once belongs to several packets that cannot be told apart, so these are skipped.
  * @param {Store} store
  * @returns {Crossed}
  */
@@ -81,7 +81,7 @@ export function crossings(store) {
     list[place] = list[place] === NONE_YET ? i : SEVERAL;
   }
   const machineOf = cpus.map((number) => machineOfCpu(meta, number));
-  // Spans are in the order of their start, and so are most packets in that of their keys: where one was received first, its key is early.
+  // Spans are in the order of their start, and so are most packets in that of their keys; a packet that was received first has an early key.
   const found = new Uint32Array(places.size);
   let count = 0;
   for (let k = 0; k < places.size; k++) {

@@ -2,7 +2,7 @@
 // From the page's data elements to typed arrays: one array per column, for all spans.
 //
 // The layout is that of postprocess/src/sink/page/columns.rs: groups of rows, each with one compressed part per column;
-// a part is byte planes of narrow values, all ones standing for one of the wide values after them.
+// a part is byte planes of narrow values, with all ones standing for one of the wide values after them.
 
 import { valueOf } from "./format.js";
 import { KERNEL_EVENTS, kindOfEvent, kindOfUser } from "./kind.js";
@@ -20,7 +20,7 @@ const PAGE_VERSION = 2;
 /** The columns. */
 const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
 
-/** A control group: its path, what to call it, and threads in it. @typedef {{path: string, short: string, pids: number[]}} Cgroup */
+/** A control group: its path, its short name, and its threads. @typedef {{path: string, short: string, pids: number[]}} Cgroup */
 
 /**
  * @typedef {{field: string, width: number, wide: number, offset: number, bytes: number}} Part
@@ -35,9 +35,9 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
 
 /**
  * All spans, ordered by start, then longest first. Times count 10 ns from the base minute; `cpu`, `pid` and `event`
- * are indexes into `cpus`, `pids` and `events`; what `arg` and `ret` hold, `valueOf` says; `link` says which spans belong together, as
- * postprocess/src/sink/page/links.rs has it; `kinds` are those that any span has;
- * `earlier` has the names that threads had before their last, joined by plus signs, by thread.
+ * are indexes into `cpus`, `pids` and `events`; `valueOf` decodes `arg` and `ret`; `link` connects spans that belong together, as
+ * described in postprocess/src/sink/page/links.rs; `kinds` is the set of kinds present;
+ * `earlier` has, by thread, the names before its last one, joined by plus signs.
  * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
  *   arg: Column, ret: Column, ipc: Column, name: Column, link: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
  *   pids: number[], events: number[], threads: Map<number, string>, earlier: Map<number, string>, meta: Meta, counts: Counts}} Store
@@ -80,7 +80,7 @@ export async function readStore(page) {
       const values = await now[k];
       if (!values) throw new Error(`its data are damaged, or not all there (column ${field})`);
       columns[field] = g === 0 ? emptyColumn(layout, field, values) : withRoomFor(columns[field], values, first);
-      // Memory that nothing but zeros would be written to is none: a column of zeros takes no room.
+      // A column of zeros takes no memory: the system allocates pages only when they are written.
       if (values.length > 0) columns[field].set(values, first);
       taken.push(values);
     }
@@ -97,7 +97,7 @@ export async function readStore(page) {
   }));
 }
 
-/** Takes what the spans belong to from above their IPC codes. @param {Column} ipc @returns {Column} */
+/** Moves the links of the spans out of the bits above their IPC codes. @param {Column} ipc @returns {Column} */
 function takeLinks(ipc) {
   const link = new /** @type {any} */ (ipc.constructor)(ipc.length);
   for (let i = 0; i < ipc.length; i++) {
@@ -110,7 +110,7 @@ function takeLinks(ipc) {
 }
 
 /**
- * Reads the first data elements, once the parser is past them, as far as they have not been read: each time, their whole text is copied.
+ * Reads the first data elements once the parser is past them, except those already read: each read copies an element's whole text.
  * @param {Document} page
  * @param {number} count
  * @param {string[]} chunks their texts
@@ -121,7 +121,7 @@ async function readUpTo(page, count, chunks) {
     await new Promise((done) => {
       const observer = new MutationObserver(done);
       observer.observe(page.body, { childList: true });
-      // The last element of a page that is cut has no next.
+      // In a truncated page, the last element has no next sibling.
       page.addEventListener("readystatechange", done, { once: true });
     });
   }
@@ -129,27 +129,27 @@ async function readUpTo(page, count, chunks) {
   while (chunks.length < count) chunks.push(elements[chunks.length].textContent ?? "");
 }
 
-/** The text of an element, if it is as its checksum says. @param {Element | null} element */
+/** The text of an element; throws if it does not match its checksum. @param {Element | null} element */
 export function checkedText(element) {
   const text = element?.textContent ?? "";
   if (element?.getAttribute("data-crc32") !== checksumOf(text)) throw new Error("it is cut or damaged");
   return text;
 }
 
-/** Fails if anything that the page consists of, beside its data, is not as its checksum says: its program, its style. @param {Document} page */
+/** Throws if the page's program or style does not match its checksum. @param {Document} page */
 export function checkProgram(page) {
   const parts = [...page.querySelectorAll("script:not([type]), head > style")];
   if (parts.length === 0) throw new Error("its program is missing");
   parts.forEach(checkedText);
 }
 
-/** What a byte adds to a sum. */
+/** The contribution of each byte to a checksum. */
 const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
   for (let bit = 0; bit < 8; bit++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
   return n;
 });
 
-/** The CRC-32 of a text, as gzip has it, in hexadecimal. @param {string} text */
+/** The CRC-32 of a text, the variant of gzip, in hexadecimal. @param {string} text */
 export function checksumOf(text) {
   let sum = -1;
   const bytes = new TextEncoder().encode(text);
@@ -168,7 +168,7 @@ function bytesOfBase64(text) {
 }
 
 /**
- * A column for all rows, by the first values: as wide as its widest part, so that it is seldom widened later.
+ * A column for all rows, created from its first values: as wide as its widest part, so that it is seldom widened later.
  * @param {Layout} layout
  * @param {string} field
  * @param {Column} values
@@ -176,7 +176,7 @@ function bytesOfBase64(text) {
  */
 function emptyColumn(layout, field, values) {
   const widths = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field).map((part) => part.width));
-  // Numbers of a list may all be narrow but those at its end, which are met last.
+  // The numbers of a list may all be narrow except those at its end, which come last.
   const list = { cpu: layout.cpus, pid: layout.pids, event: layout.events }[field] ?? [];
   const widest = Math.max(...widths, list.length > 255 ? 2 : 1);
   const like = widest === 1 ? values : withRoomFor(widest === 2 ? new Uint16Array(0) : new Uint32Array(0), values, 0);
@@ -184,7 +184,7 @@ function emptyColumn(layout, field, values) {
 }
 
 /**
- * A column that more values fit into: the column itself, or what it holds so far in a wider one.
+ * A column that also has room for the given values: the column itself, or a wider copy of its contents so far.
  * @param {Column} column
  * @param {Column} values
  * @param {number} filled
@@ -194,7 +194,7 @@ function withRoomFor(column, values, filled) {
   if (values.length === 0) return column;
   const has = [column, values].map((array) => ({ bytes: array.BYTES_PER_ELEMENT, sign: !(array.constructor.name.startsWith("U")) }));
   const sign = has.some((array) => array.sign);
-  // What has no sign needs twice the bytes to get one.
+  // An unsigned type needs twice the bytes to become signed.
   const bytes = Math.max(...has.map((array) => array.bytes * (sign && !array.sign ? 2 : 1)));
   const arrays = sign ? { 1: Int8Array, 2: Int16Array, 4: Int32Array } : { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
   const array = /** @type {Record<number, any>} */ (arrays)[bytes] ?? Float64Array;
@@ -205,7 +205,7 @@ function withRoomFor(column, values, filled) {
 }
 
 /**
- * The pieces of the chunks that make up a range of the data, each in memory of its own. Three bytes are four characters.
+ * The pieces of the chunks that make up a range of the data, each in its own memory. Three bytes are four characters.
  * @param {string[]} chunks
  * @param {number} chunkBytes
  * @param {number} offset
@@ -223,7 +223,7 @@ export function piecesOf(chunks, chunkBytes, offset, bytes) {
   return pieces;
 }
 
-/** Tells spans apart, group by group: the kind of each, how many there are, and what threads are called. */
+/** Classifies spans, group by group: their kinds, the count of each, and the names of threads. */
 export class Sorter {
   /** @param {Layout} layout */
   constructor({ rows, cpus, pids, events }) {
@@ -234,7 +234,7 @@ export class Sorter {
     this.kind = new Uint8Array(rows);
     /** @type {Counts} */
     this.counts = { cpu: new Uint32Array(cpus.length), pid: new Uint32Array(pids.length), kind: new Uint32Array(KIND_NAMES.length) };
-    /** By thread, its first span of user code, or of a thread of the kernel, which have its name; and its last row label. */
+    /** By thread: its first span with the thread's name, of user code or of a kernel thread; and its last row label. */
     this.user = new Int32Array(pids.length).fill(-1);
     this.label = new Int32Array(pids.length).fill(-1);
   }
@@ -250,7 +250,7 @@ export class Sorter {
       } else if (k === Kind.KERNEL) {
         if (events[event[i]] >= KERNEL_EVENTS && user[pid[i]] < 0) user[pid[i]] = i;
       } else if (k === Kind.LABEL) label[pid[i]] = i;
-      // Time in a queue lies on no CPU; the event of entering one does.
+      // Time in a queue is on no CPU; the event of entering one is.
       else if (k === Kind.QUEUE && cpus[cpu[i]] >= 0) k = Kind.POINT;
       kind[i] = k;
       counts.kind[k]++;
@@ -260,14 +260,14 @@ export class Sorter {
     }
   }
 
-  /** Kinds that any span has. */
+  /** The kinds present in the trace. */
   get kinds() {
     return new Set([...this.counts.kind.keys()].filter((k) => this.counts.kind[k] > 0));
   }
 
   /**
-   * What every thread is called: by its first span that has its name, or by the last of several names. A row label has all of these, and names may
-   * have plus signs in them, too: the last is one that the thread ran under, or else what follows the last plus sign before a letter.
+   * The name of each thread: from its first span that has the name, or the last of several names. A row label has all names of a thread, joined by plus signs, which names may
+   * contain, too: the last name is one that the thread ran under, or else what follows the last plus sign before a letter.
    * @param {Column} name
    * @param {string[]} names
    */

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events: what made one request slow made others slow, too. Requests are of one event if they have half of their time in
-// common, or if the longest part of both is of the same cause, at the same time; as postprocess/src/why/event.rs has it. A
-// test holds both to the same events.
+// Events: a cause that made one request slow often slowed others, too. Two requests are of one event if they share half of their
+// time, or if their longest parts have the same cause at the same time, as in postprocess/src/why/event.rs. A
+// test checks that both find the same events.
 
 /** @import {PathPart, Requests} from "./requests.js" */
 
-/** An event: its longest request, the longest part of that, and how many it has. @typedef {{longest: number, part: PathPart | null, count: number}} Event */
+/** An event: its longest request, the longest part of that request, and its number of requests. @typedef {{longest: number, part: PathPart | null, count: number}} Event */
 
-/** Requests that are put together at most: those after them are as short as many others. */
+/** Maximum number of requests to group: those after them are as short as many others. */
 const GROUPED_MAX = 2000;
 
 /** A request and the longest part of its time. @typedef {{number: number, from: number, to: number, part: PathPart | null}} Slow */
 
 export class Events {
-  /** Of the last of some requests. @param {Requests} requests @param {Uint32Array | number[]} numbers */
+  /** Groups the last `GROUPED_MAX` of the requests. @param {Requests} requests @param {Uint32Array | number[]} numbers */
   constructor(requests, numbers) {
     const slow = [...numbers.slice(-GROUPED_MAX)].map((number) => slowOf(requests, number)).sort((a, b) => a.from - b.from || a.number - b.number);
     const first = grouped(slow);
-    /** By the first request of each. @type {Map<number, Event>} */
+    /** Events by their first request. @type {Map<number, Event>} */
     const events = new Map();
     slow.forEach(({ number, part }, n) => {
       const event = events.get(first[n]) ?? { longest: number, part, count: 0 };
@@ -25,7 +25,7 @@ export class Events {
       event.count++;
       if (requests.dur[number] > requests.dur[event.longest]) Object.assign(event, { longest: number, part });
     });
-    /** The one with the longest request first. */
+    /** Sorted by their longest request, longest first. */
     this.list = [...events.values()].sort((a, b) => requests.dur[b.longest] - requests.dur[a.longest]);
     this.of = new Map(slow.map(({ number }, n) => [number, /** @type {Event} */ (events.get(first[n]))]));
   }
@@ -40,7 +40,7 @@ function slowOf(requests, number) {
   return { number, from, to: from + requests.dur[number], part: longest };
 }
 
-/** For each request, in order of their starts, the first of its event. @param {Slow[]} slow */
+/** For each request, in the order of starts, the first request of its event. @param {Slow[]} slow */
 function grouped(slow) {
   const first = slow.map((_, n) => n);
   const root = (/** @type {number} */ n) => {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What some requests have more of than others, cause by cause: as postprocess/src/why/compare.rs ranks it, over sums that
-// were computed there. A test holds both to the same numbers.
+// What some requests have more of than others, cause by cause, ranked as in postprocess/src/why/compare.rs, from sums that
+// were computed there. A test checks that both give the same numbers.
 
 import { durationText, roundedText } from "./format.js";
 /** @import {Pace, Requests, Sums} from "./requests.js" */
 
 /**
- * A cause of which some requests have more: how much more of it each has, that as a part of the whole excess, in how many
- * of them and of the others it is, and what else is known of it.
+ * A cause that takes more time in some requests: how much more per request, the share of the whole excess, in how many
+ * of these and of the others it occurs, and notes.
  * @typedef {{cause: number, words: string, time: number, share: number, inSome: number, inOthers: number, notes: string[]}} Excess
  */
 
 /**
- * The excess of some requests over others: what makes it, most first, none if nothing stands out; how many causes are
- * left out, and the share of what is in no line.
+ * The excess of some requests over others: its causes, largest first, none if nothing stands out; the number of causes that
+ * are not listed, and the share that no line explains.
  * @typedef {{excess: number, causes: Excess[], leftOut: number, unexplained: number}} Compared
  */
 
-/** Of a cause, in one of several requests: time, stretches of time, at which pace. @param {Sums} sums @param {number} cause */
+/** A cause's mean per request: time and number of stretches; its pace, and in how many requests it occurs. @param {Sums} sums @param {number} cause */
 function meanOf({ count, times, parts, works, requests }, cause) {
   const each = (/** @type {number} */ all) => all / Math.max(count, 1);
   const pace = times[cause] > 0 ? works[cause] / times[cause] : 0;
@@ -25,7 +25,7 @@ function meanOf({ count, times, parts, works, requests }, cause) {
 }
 
 /**
- * How much longer the same work took than at the usual pace, as Pace::longer of postprocess/src/why/meter.rs has it.
+ * How much longer the same work took than at the usual pace; see Pace::longer in postprocess/src/why/meter.rs.
  * @param {Pace} pace @param {{pace: number, time: number}} its @param {{pace: number, time: number}} usual @param {boolean} faster
  */
 function longer({ scale, cost, other }, its, usual, faster) {
@@ -36,7 +36,7 @@ function longer({ scale, cost, other }, its, usual, faster) {
   return (faster ? ratio > 1 / other : ratio < other) ? its.time * (1 - ratio) : 0;
 }
 
-/** At which pace work was done. @param {Pace} pace @param {number} its @param {number} usual */
+/** The pace of some work, compared with the usual one. @param {Pace} pace @param {number} its @param {number} usual */
 function paceText({ unit, scale, cost }, its, usual) {
   const slower = (its < usual) === (cost === 0) ? "slower" : "faster";
   return `, ${slower}: ${roundedText(its / scale, 2)} ${unit}, not ${roundedText(usual / scale, 2)}`;
@@ -56,18 +56,18 @@ function ranked({ rules: { pace, worth } }, its, usual) {
     .sort((a, b) => Math.abs(b.time) - Math.abs(a.time) || a.cause - b.cause);
 }
 
-/** Parts of a whole as text, largest first. @param {Map<number, number>} times @param {number} all @param {number} most how many are said @param {(key: number) => string} nameOf */
+/** Shares of a whole as text, largest first. @param {Map<number, number>} times @param {number} all @param {number} most maximum to list @param {(key: number) => string} nameOf */
 function sharesOf(times, all, most, nameOf) {
   const largest = [...times].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   return largest.slice(0, most).filter(([, time]) => time * 100 >= all)
     .map(([key, time]) => `${nameOf(key)} ${roundedText((time * 100) / Math.max(all, 1), 0)} %`).join(", ");
 }
 
-/** The thread that alone is to blame for a cause. @param {Requests} requests @param {Sums} sums @param {number} cause */
+/** The thread to blame for a cause, if it is the only one. @param {Requests} requests @param {Sums} sums @param {number} cause */
 const aloneIn = (requests, { blamed }, cause) => (blamed[cause] > 0 ? requests.thread(blamed[cause] - 1) : undefined);
 
 /**
- * Who is to blame for causes in some requests, if several are, and where; in sentences.
+ * The threads to blame for causes in some requests, where several are, and the CPUs; as notes by cause.
  * @param {Requests} requests
  * @param {Uint32Array} numbers
  * @param {number[]} causes
@@ -96,8 +96,8 @@ function blamedFor(requests, numbers, causes) {
 }
 
 /**
- * Compares the slow requests with the normal ones; nothing of too few. Where time in which CPUs stood still is told apart,
- * all else is without it: then how much longer the slowest with it take, and how much of that it makes.
+ * Compares the slow requests with the normal ones; null if there are too few. If time in which CPUs stood still is treated separately,
+ * the comparison excludes it, and `still` has how much longer the slowest requests take with it and its share in that.
  * @param {Requests} requests
  */
 export function slowAgainstNormal(requests) {
@@ -117,10 +117,10 @@ export function slowAgainstNormal(requests) {
 /**
  * Compares some requests with others.
  * @param {Requests} requests
- * @param {Uint32Array} numbers of those that are compared
- * @param {Sums} some what went into their causes
- * @param {Sums} others the same of those that they are compared with
- * @param {number} timeMin by which they must differ where they are few, or nothing stands out
+ * @param {Uint32Array} numbers the requests to compare
+ * @param {Sums} some sums of their causes
+ * @param {Sums} others sums of the causes of those to compare with
+ * @param {number} timeMin minimum difference for something to stand out, if the requests are few
  * @returns {Compared}
  */
 export function compare(requests, numbers, some, others, timeMin = 0) {
@@ -145,10 +145,10 @@ export function compare(requests, numbers, some, others, timeMin = 0) {
 }
 
 /**
- * Where the time of some requests went: each cause's time in one of them, share and in how many it is, most first.
+ * Where the time of some requests went: for each cause, its mean time per request, its share and its number of requests, largest first.
  * @param {Requests} requests
  * @param {Uint32Array} numbers
- * @param {Sums} sums what went into their causes
+ * @param {Sums} sums sums of their causes
  */
 export function partsOf(requests, numbers, sums) {
   const list = [...sums.times.keys()].filter((cause) => sums.times[cause] > 0).sort((a, b) => sums.times[b] - sums.times[a] || a - b);
@@ -163,8 +163,8 @@ export function partsOf(requests, numbers, sums) {
 }
 
 /**
- * The answer in one sentence, as postprocess/src/why/verdict.rs has it: how much longer slow requests take, and the causes
- * that make most of that; or where the time of all goes.
+ * The answer in one sentence, as in postprocess/src/why/verdict.rs: how much longer slow requests take, and the causes
+ * of most of that; or where the time of all requests goes.
  * @param {Requests} requests
  * @param {ReturnType<typeof slowAgainstNormal>} sides
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fields of what programs record: a name such as `request(size=17,path=/index)` says them.
+// Fields of events that programs record, as in the name `request(size=17,path=/index)`.
 
 /**
- * What the fields of this name are, by the number of the span's name; null if no name has such a field.
+ * The values of a field, by the number of the span's name; null if no name has such a field.
  * @param {readonly string[]} names
  * @param {string} field
  * @returns {(string | undefined)[] | null}
@@ -21,5 +21,5 @@ export function valuesOf(names, field) {
   return found ? values : null;
 }
 
-/** The name without fields. @param {string} name */
+/** A name without its fields. @param {string} name */
 export const withoutFields = (name) => name.replace(/\([^(]*\)$/, "");

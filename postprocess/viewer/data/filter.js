@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A filter of one column, as it is typed: `redis` keeps texts with that in them, `=read(3)` that text alone, `a|b` either;
-// `> 5us`, `<= 1ms` and `5us..1ms` keep numbers, `0,2-3` numbers of CPUs; after a `!` the same is left out.
+// A column's filter as typed: `redis` keeps texts that contain it, `=read(3)` only that exact text, `a|b` either;
+// `> 5us`, `<= 1ms` and `5us..1ms` keep numbers, `0,2-3` numbers of CPUs; a leading `!` inverts the filter.
 
 import { parseDuration, UNITS_PER_SECOND } from "./format.js";
 
 /**
- * What is in a column: texts, returned values, which are both, numbers of CPUs, other numbers, durations, times in seconds.
+ * The contents of a column: texts, returned values, which are text and number, numbers of CPUs, other numbers, durations, times in seconds.
  * @typedef {"text" | "value" | "cpu" | "number" | "duration" | "seconds"} Sort
  */
 
-/** How each sort of numbers is typed, NaN for what is not one. @type {Record<Sort, (text: string) => number>} */
+/** The parser of each sort of numbers, which returns NaN for anything else. @type {Record<Sort, (text: string) => number>} */
 const PARSED = Object.freeze({
   text: () => NaN, value: numberOf, cpu: numberOf, number: numberOf, duration: parseDuration,
   seconds: (text) => Math.round(numberOf(text.replace(/\s*s$/, "")) * UNITS_PER_SECOND),
 });
 
-/** What each sort of filter may be, for whoever typed something else. @type {Record<Sort, string>} */
+/** Examples of each sort of filter, shown if the typed one is invalid. @type {Record<Sort, string>} */
 export const FILTER_MAY = Object.freeze({
   text: "text, !text, =text", value: "> 100, text, !text", cpu: "0,2-3, !1, > 7", number: "> 2, < 0.5, 0.5..2", duration: "> 5us, < 1ms, 5us..1ms",
   seconds: "> 41.25, < 43, 41.25..43",
@@ -26,15 +26,15 @@ function numberOf(text) {
   return text.trim() === "" ? NaN : Number(text);
 }
 
-/** The next number above one, as far as values of a column tell numbers apart. @param {Sort} sort @param {number} value */
+/** The next greater value that a column of this sort can have. @param {Sort} sort @param {number} value */
 const above = (sort, value) => (sort === "number" ? value + Math.max(Math.abs(value), 1) * Number.EPSILON : value + 1);
 /** @param {Sort} sort @param {number} value */
 const below = (sort, value) => (sort === "number" ? value - Math.max(Math.abs(value), 1) * Number.EPSILON : value - 1);
 
-/** The range that a text asks for; null if it asks for none. @param {string} text @param {Sort} sort @returns {[number, number] | null} */
+/** The range that a text specifies; null if it specifies none. @param {string} text @param {Sort} sort @returns {[number, number] | null} */
 function rangeOfText(text, sort) {
   const parse = PARSED[sort];
-  // Whatever is counted or measured is not negative: below 0 is what was not.
+  // Counts and measurements are not negative: a value below 0 marks an absent one.
   const least = sort === "value" ? -Infinity : 0;
   const [, sign, bound] = /^(>=|<=|>|<)(.*)$/.exec(text) ?? [];
   const value = parse(bound ?? "");
@@ -57,9 +57,9 @@ function rangesOfList(text) {
 }
 
 export class Filter {
-  /** What it keeps of numbers. @type {[number, number][]} */
+  /** Ranges of numbers that it keeps. @type {[number, number][]} */
   ranges = [];
-  /** What it keeps of texts, one of these. @type {string[]} */
+  /** Words of which a text that it keeps has one. @type {string[]} */
   words = [];
 
   /** @param {string} typed @param {Sort} sort */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers, times and spans as text.
+// Text forms of numbers, times and spans.
 
 import { counterTexts } from "./counters.js";
 import { isExecution, SYSCALL32, VALUE } from "./kind.js";
@@ -10,20 +10,20 @@ import { ERRNO, Kind } from "./tables.js";
 /** Units of 10 ns, the page's unit of time, in a second. */
 export const UNITS_PER_SECOND = 1e8;
 
-/** What Linux returns where a signal interrupted a call, to start it again or to return EINTR. @type {Record<number, string>} */
+/** Linux's internal return values of a call interrupted by a signal, which restarts it or returns EINTR. @type {Record<number, string>} */
 const RESTARTS = Object.freeze({ 512: "ERESTARTSYS", 513: "ERESTARTNOINTR", 514: "ERESTARTNOHAND", 516: "ERESTART_RESTARTBLOCK" });
 
 /** The greatest error number. */
 const ERRNO_MAX = 4095;
 /** Calls that end their thread. */
 const NEVER_RETURN = new Set(["exit", "exit_group"]);
-/** Calls that return addresses, or whatever a register held, of which a trace has the low 32 bits. */
+/** Calls that return addresses, or the contents of a register, of which a trace has the low 32 bits. */
 const RETURN_ADDRESSES = new Set(["mmap", "mmap2", "mremap", "brk", "shmat", "map_shadow_stack", "rt_sigreturn", "sigreturn"]);
 /** Calls that return numbers of more than 32 bits. */
 const RETURN_LONG = new Set(["lseek", "times"]);
-/** Calls that cannot fail: what looks like an error is an address. */
+/** Calls that cannot fail: a value that looks like an error is an address. */
 const NEVER_FAIL = new Set(["brk"]);
-/** Calls whose first argument is a folder or AT_FDCWD, apart from those called `...at`. */
+/** Calls whose first argument is a folder or AT_FDCWD, in addition to those called `...at`. */
 const TAKE_FOLDERS = new Set([
   "openat2", "renameat2", "faccessat2", "fchmodat2", "fstatat64", "utimensat_time64", "statx", "open_tree", "move_mount",
   "fspick", "mount_setattr",
@@ -31,7 +31,7 @@ const TAKE_FOLDERS = new Set([
 /** Calls called `...at` whose first argument is something else. */
 const TAKE_NO_FOLDERS = new Set(["symlinkat", "shmat", "fstat", "stat", "lstat", "oldstat", "oldlstat", "oldfstat", "ustat"]);
 const AT_FDCWD = -100;
-/** Calls whose first argument is an address: of a path, of a structure, or of what is mapped. */
+/** Calls whose first argument is an address: of a path, of a structure, or of a mapping. */
 const TAKE_ADDRESSES = new Set((
   "access acct add_key adjtimex brk capget capset chdir chmod chown chroot clone3 creat delete_module execve fsopen futex futex_requeue futex_wait " +
   "futex_waitv futex_wake get_mempolicy getcpu getcwd getrandom getresgid getresuid gettimeofday getxattr init_module landlock_create_ruleset lchown " +
@@ -43,11 +43,11 @@ const TAKE_ADDRESSES = new Set((
   "uselib utime utimes"
 ).split(" "));
 
-/** Characters that control, turn the direction round or take no room. */
+/** Control characters, and those that change the text direction or have no width. */
 export const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 /**
- * A name as it can be shown: some characters would let it disguise itself.
+ * A name that is safe to show: some characters would let it disguise itself.
  * @param {string | undefined} name
  */
 export function shownName(name) {
@@ -57,7 +57,7 @@ export function shownName(name) {
 /**
  * A duration, in the unit that suits it.
  * @param {number} units
- * @param {boolean} [trim] whether zeros at the end are left out
+ * @param {boolean} [trim] true to drop trailing zeros
  */
 export function durationText(units, trim = true) {
   const ns = Math.abs(units) * 10;
@@ -69,17 +69,17 @@ export function durationText(units, trim = true) {
   return text(ns / 1e9, 4, "s");
 }
 
-/** A duration for a column of them: with all its decimals, so that points stand below each other. @param {number} units */
+/** A duration for a column: with all its decimals, so that decimal points line up. @param {number} units */
 export const alignedText = (units) => durationText(units, false);
 
-/** A time before or after another, for a column. @param {number} units */
+/** A signed time difference, for a column. @param {number} units */
 export const signedText = (units) => `${units < 0 ? "\u2212" : units > 0 ? "+" : ""}${alignedText(Math.abs(units))}`;
 
-/** Nanoseconds in each unit that can be typed. @type {Record<string, number>} */
+/** Nanoseconds per unit, for the units that can be typed. @type {Record<string, number>} */
 const TYPED_UNITS = Object.freeze({ ns: 1, us: 1e3, "\u00b5s": 1e3, ms: 1e6, s: 1e9 });
 
 /**
- * A duration as people type it, a number and a unit, microseconds if there is none; NaN if it is something else.
+ * Parses a duration as typed: a number and a unit, microseconds by default; NaN for anything else.
  * @param {string} text
  */
 export function parseDuration(text) {
@@ -87,7 +87,7 @@ export function parseDuration(text) {
   return Math.round((Number(number) * TYPED_UNITS[unit ?? "us"]) / 10);
 }
 
-/** A number of things. @param {number} n @param {string} thing as one of them is called */
+/** A count with its noun. @param {number} n @param {string} thing the noun in the singular */
 export const countText = (n, thing) => `${n.toLocaleString("en")} ${n === 1 ? thing : thing.replace(/half$/, "halve")}${n === 1 ? "" : "s"}`;
 
 /** @param {number} value @param {number} decimals */
@@ -96,10 +96,10 @@ export function trimmed(value, decimals) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-/** Digits after those that are shown, by which half of the last one is told from more. */
+/** Further digits after those shown, which distinguish exactly half of the last digit from more. */
 const DIGITS_BEHIND = 25;
 
-/** A number with this many decimals, half of the last one to the even one, as the terminal rounds. @param {number} value @param {number} decimals */
+/** A number with this many decimals, rounding half to even, as the terminal tools do. @param {number} value @param {number} decimals */
 export function roundedText(value, decimals) {
   const exact = value.toFixed(decimals + DIGITS_BEHIND);
   const isHalf = exact.slice(-DIGITS_BEHIND) === "5".padEnd(DIGITS_BEHIND, "0");
@@ -108,7 +108,7 @@ export function roundedText(value, decimals) {
 }
 
 /**
- * A time as seconds after the trace's base minute, exactly.
+ * A time as seconds after the trace's base minute, exact.
  * @param {number} units
  */
 export function secondsText(units) {
@@ -119,7 +119,7 @@ export function secondsText(units) {
 }
 
 /**
- * The base minute of a trace in ms since 1970, or nothing.
+ * The base minute of a trace in ms since 1970, or null.
  * @param {string} tracebase as YYYY-MM-DD_hh:mm:ss
  * @returns {number | null}
  */
@@ -129,7 +129,7 @@ export function baseMillis(tracebase) {
 }
 
 /**
- * A time as date and clock of the traced machine, to `digits` decimals of the second (cut, not rounded).
+ * A time as date and time of day on the traced machine, to `digits` decimals of the second (truncated, not rounded).
  * @param {string} tracebase
  * @param {number} units
  * @param {number} digits
@@ -145,26 +145,26 @@ export function clockText(tracebase, units, digits) {
 }
 
 /**
- * A value of the columns `arg` and `ret`; null for none.
+ * Decodes a value of the columns `arg` and `ret`; null for none.
  * @param {number} stored
  */
 export const valueOf = (stored) => (stored === 0 ? null : stored > 0 ? stored - 1 : stored);
 
-/** An error that calls return, by its name on the traced machine. @param {Meta} meta @param {number} error */
+/** The name of an error number on the traced machine. @param {Meta} meta @param {number} error */
 function errorText({ errors }, error) {
   const known = Object.keys(errors).length > 0 ? errors[error] : ERRNO[error];
   const name = known ?? RESTARTS[error];
   return name?.startsWith("E") ? name : String(-error);
 }
 
-/** A number of which only the low bits are known, these or more digits. @param {number} value @param {number} digits */
+/** A number of which only the low bits are known, with at least this many digits. @param {number} value @param {number} digits */
 const lowBits = (value, digits) => `0x...${(value >>> 0).toString(16).padStart(digits, "0")}`;
-/** Digits of a returned value, and of an argument. */
+/** Hexadecimal digits of a returned value, and of an argument. */
 const VALUE_DIGITS = 8;
 const ARGUMENT_DIGITS = 4;
 
 /**
- * What a system call returned at the end of a span; null if it did not return there, or that is not known.
+ * The value that a system call returned at the end of a span; null if it did not return there, or the value is unknown.
  * @param {Store} store
  * @param {number} i
  */
@@ -173,7 +173,7 @@ export function returnText(store, i) {
   const value = kind[i] === Kind.SYSCALL ? valueOf(ret[i]) : null;
   if (value === null) return null;
   if (meta.valueBits < 32) {
-    // Of 16 bits, those of an error are taken for one, as the original does.
+    // A 16-bit value in the range of errors is taken for an error, like in the original.
     const error = value < 0 ? -value : value > 0xffff - ERRNO.length && value <= 0xffff ? 0x10000 - value : 0;
     return error > 0 ? errorText(meta, error) : String(value);
   }
@@ -181,13 +181,13 @@ export function returnText(store, i) {
   if (value < 0 && value >= -ERRNO_MAX && !NEVER_FAIL.has(call)) return errorText(meta, -value);
   const whole = events[event[i]] >= SYSCALL32;
   if (RETURN_ADDRESSES.has(call)) return whole ? `0x${(value >>> 0).toString(16)}` : lowBits(value, VALUE_DIGITS);
-  // What fits into eight bits the recorder keeps whole.
+  // The recorder keeps values that fit into eight bits whole.
   const cut = value < 0 || (RETURN_LONG.has(call) && value > 127);
   return cut && !whole ? lowBits(value, VALUE_DIGITS) : String(cut ? value >>> 0 : value);
 }
 
 /**
- * The first argument of a system call; nothing if it is not known.
+ * The first argument of a system call; empty if unknown.
  * @param {Store} store
  * @param {number} i
  */
@@ -196,18 +196,18 @@ function argumentText(store, i) {
   if (value === null) return "";
   const call = store.names[store.name[i]];
   const folder = TAKE_FOLDERS.has(call) || (call.endsWith("at") && !TAKE_NO_FOLDERS.has(call));
-  // The trace has the low 16 bits of it, or 32.
+  // The trace has the low 16 or 32 bits of the argument.
   if (folder && [AT_FDCWD & 0xffff, AT_FDCWD >>> 0, AT_FDCWD].includes(value)) return "AT_FDCWD";
   return takesAddress(store, i) ? lowBits(value, ARGUMENT_DIGITS) : String(value);
 }
 
-/** Whether the first argument of a span is an address, of which the low bits are known. @param {Store} store @param {number} i */
+/** True if the first argument of a span is an address, of which the low bits are known. @param {Store} store @param {number} i */
 export const takesAddress = ({ kind, names, name }, i) => kind[i] === Kind.SYSCALL && TAKE_ADDRESSES.has(names[name[i]]);
 
 /** A system call with its argument, such as `read(3)`. @param {Store} store @param {number} i */
 export const calledText = (store, i) => `${shownName(store.names[store.name[i]])}(${argumentText(store, i)})`;
 
-/** A system call with its argument and what it returned, `...` where it has not. @param {Store} store @param {number} i */
+/** A system call with its argument and returned value, or `...` if it has not returned. @param {Store} store @param {number} i */
 function systemCallText(store, i) {
   const returned = returnText(store, i);
   const end = returned !== null ? `=${returned}` : NEVER_RETURN.has(store.names[store.name[i]]) ? "" : "...";
@@ -215,7 +215,7 @@ function systemCallText(store, i) {
 }
 
 /**
- * A span's name with its argument and return value, as far as its kind has them.
+ * A span's name with its argument and return value, if its kind has them.
  * @param {Store} store
  * @param {number} i
  */
@@ -233,7 +233,7 @@ export function callText(store, i) {
 }
 
 /**
- * How often what has a name began in the whole trace, whatever the page still shows of it; nothing if that is not known.
+ * How often spans of this name began in the whole trace, including those that the page no longer has; empty if unknown.
  * @param {Store} store
  * @param {number} name
  */
@@ -243,7 +243,7 @@ export function timesText({ meta, names }, name) {
 }
 
 /**
- * Everything about a span in one line.
+ * Everything about a span, in one line.
  * @param {Store} store
  * @param {number} i
  */
@@ -264,16 +264,16 @@ export function spanText(store, i) {
   return parts.join("  ");
 }
 
-/** The thread that a wakeup makes run. @param {Store} store @param {number} i */
+/** The thread that a wakeup wakes. @param {Store} store @param {number} i */
 export const wokenBy = (store, i) => valueOf(store.ret[i]) ?? -1;
 
 /** The process of a thread: the number of its first thread. @param {Store} store @param {number} pid */
 export const processOf = ({ meta }, pid) => meta.processes?.[pid] ?? pid;
 
 /**
- * The control groups of a trace by thread: of each process by its first, and of each thread that is in another.
+ * The control groups of a trace by thread: a process is found by its first thread; a thread in another group is listed itself.
  * @param {Store} store
- * @returns {(pid: number) => Cgroup | undefined} that of any thread, if it is known
+ * @returns {(pid: number) => Cgroup | undefined} the group of any thread, if known
  */
 export function cgroupsOf(store) {
   const groups = new Map((store.meta.cgroups ?? []).flatMap((group) => group.pids.map((pid) => [pid, group])));
@@ -290,12 +290,12 @@ export function threadText(store, pid) {
   const machine = machineOfThread(store.meta, pid);
   const thread = shownName(store.threads.get(pid) ?? `pid.${pid}`);
   if (!machine) return thread;
-  // Its number is that which it has on its machine.
+  // Show the number that the thread has on its machine.
   const own = thread.endsWith(`.${pid}`) ? `${thread.slice(0, -`${pid}`.length)}${ownNumber(pid)}` : thread;
   return `${shownName(machine.name)}: ${own}`;
 }
 
-/** What to call a CPU: by its machine, if there are several. @param {Store} store @param {number} cpu */
+/** The name of a CPU, including its machine if there are several. @param {Store} store @param {number} cpu */
 export function cpuText({ meta }, cpu) {
   const machine = machineOfCpu(meta, cpu);
   return machine ? `${shownName(machine.name)} CPU ${cpu - machine.first_cpu}` : `CPU ${cpu}`;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The groups of rows that a trace has: CPUs, threads or processes, guests, RPCs, locks and queues, and the network.
+// The groups of rows in a trace: CPUs, threads or processes, guests, RPCs, locks and queues, and the network.
 //
-// A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
+// A span may be on rows of several groups: a system call is on those of its CPU, its thread and its RPC.
 
 import { cgroupsOf, cpuText, processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
 import { ASYNC_PART, isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
@@ -21,11 +21,11 @@ import { valueParts } from "./values.js";
  */
 
 /**
- * A group of rows of one sort. `exec` holds execution, `waits` what threads wait for, `points` events, `bars` locks
- * and queues, each on a level of its own where they overlap, `freq` and `samples` what was sampled, `steals` what the host took, `messages` what
- * went over the network. `from` and `to` bound what a row holds. `roomAbove`, of the pixels there are, and `roomBelow` say how many a row
- * keeps free of execution. Rows with 1 in `named` have bars that are called by their names. `onlyLit` shows only highlighted rows, those with 1 in `lit`. A `hidden`
- * one is not shown at all: another stands in its place. `sections` are parts of it that can be folded, in the order of their rows.
+ * A group of rows of one sort. `exec` has execution, `waits` the waits of threads, `points` events, `bars` locks
+ * and queues, stacked on levels where they overlap, `freq` and `samples` sampled values, `steals` time taken by the host, `messages` network
+ * traffic. `from` and `to` bound the contents of each row. `roomAbove`, out of the pixels available, and `roomBelow` are pixels that a row
+ * keeps free of execution. Rows with 1 in `named` have bars labelled with their names. `onlyLit` shows only highlighted rows, those with 1 in `lit`. A `hidden`
+ * group is not shown at all: another group replaces it. `sections` are foldable parts of the group, in the order of their rows.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOfKey: Map<number, number>,
  *   rowOf: (i: number) => number, targetRow: (arc: number) => number, exec: Exec, tree: SummaryTree, waits: Lane,
  *   points: Lane, bars: Lane, barIntervals: IntervalIndex, level: Uint8Array, levels: Uint8Array, named: Uint8Array, freq: Lane, samples: Lane, steals: Lane,
@@ -34,22 +34,22 @@ import { valueParts } from "./values.js";
  */
 
 /**
- * What a group is made of; lists are of spans, those not named are empty. Bars that are `isBase` are not stacked.
+ * The contents of a group; lists are of spans, and those absent are empty. Bars that are `isBase` are not stacked.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOf: (i: number) => number,
  *   rowOfKey?: Map<number, number>, target?: (i: number) => number, exec?: Index, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
  *   bars?: Uint32Array, freq?: Uint32Array, samples?: Uint32Array, steals?: Uint32Array, messages?: Uint32Array, isBase?: (i: number) => boolean,
  *   open?: boolean, sections?: Section[]}} Parts
  */
 
-/** Levels that bars of a row are stacked on. */
+/** Maximum number of levels on which the bars of a row are stacked. */
 const LEVELS_MAX = 6;
-/** What has a row of its own among the resources. */
+/** Sorts of resources that have rows. */
 const RESOURCE_SORTS = Object.freeze([
   { kind: Kind.LOCK, name: "lock" }, { kind: Kind.QUEUE, name: "queue" }, { kind: Kind.POINT, name: "resource" },
 ]);
 
 /**
- * The groups of a trace. The first two are always there, the others if they have rows.
+ * The groups of a trace. The first two always exist, the others if they have rows.
  * @param {Store} store
  * @param {Kinds} kinds
  * @returns {Group[]}
@@ -61,21 +61,21 @@ export function buildGroups(store, kinds) {
   return parts.flatMap((part) => (part ? [buildGroup(store, part)] : []));
 }
 
-/** The key of the row of all kernel threads. */
+/** The key of the row for all kernel threads. */
 export const KERNEL_THREADS = 0;
 
-/** The group that has the rows of threads now. @param {Group[]} groups */
+/** The group that shows the threads now. @param {Group[]} groups */
 export const threadsOf = (groups) => groups[groups[1].hidden ? 2 : 1];
 
-/** Whether the rows of a group are those of threads, or of several at once. @param {Group} group */
+/** True if each row of a group is that of a thread, or of several. @param {Group} group */
 export const isOfThreads = (group) => group.name === "PID" || isFolded(group);
 
-/** Whether each row of a group is that of several threads. @param {Group | undefined} group */
+/** True if each row of a group is that of several threads. @param {Group | undefined} group */
 export const isFolded = (group) => FOLDS.some(({ name }) => name === group?.name);
 
 /**
- * How rows of threads can be folded: `by` is what has one row, of kernel threads all together; `keys` gives for each row of threads the key
- * of the row it becomes part of.
+ * Ways to fold rows of threads: each `by` gets one row, and all kernel threads together get one; `keys` returns for each row of threads the key
+ * of the row that it becomes part of.
  * @type {readonly {by: string, name: string, title: string, keys: (store: Store, threads: Group) => number[],
  *   label: (store: Store) => (key: number) => string}[]}
  */
@@ -86,7 +86,7 @@ const FOLDS = Object.freeze([
   { by: "machine", name: "MACHINE", title: "Machines", keys: machineRows, label: machineLabels },
 ]);
 
-/** What rows of threads can be folded by, as far as a trace has something for it. @param {Store} store */
+/** The folds that a trace has data for. @param {Store} store */
 export const foldsOf = ({ meta }) => FOLDS.map(({ by }) => by).filter((by) =>
   (by === "control group" ? meta.cgroups !== undefined : by !== "machine" || (meta.machines?.length ?? 0) > 1));
 
@@ -95,7 +95,7 @@ function threadLabels(store) {
   return (/** @type {number} */ key) => (key === KERNEL_THREADS ? "kernel threads" : threadText(store, key));
 }
 
-/** Each row of threads by itself, but those of kernel threads. @param {Store} store @param {Group} threads */
+/** The key of each row of threads: its own, but one for all kernel threads. @param {Store} store @param {Group} threads */
 function kernelRows(store, threads) {
   const inKernel = kernelThreads(store, threads);
   return threads.keys.map((pid, row) => (inKernel[row] === 1 ? KERNEL_THREADS : pid));
@@ -128,7 +128,7 @@ function machineLabels({ meta }) {
   return (/** @type {number} */ key) => shownName(machineOfThread(meta, key)?.name ?? "not known");
 }
 
-/** For each thread the first of which the same is true. @param {number[]} pids @param {(pid: number) => unknown} of */
+/** For each thread, the first thread with the same value of `of`. @param {number[]} pids @param {(pid: number) => unknown} of */
 function firstAlike(pids, of) {
   /** @type {Map<unknown, number>} */
   const first = new Map();
@@ -136,15 +136,15 @@ function firstAlike(pids, of) {
   return pids.map((pid) => first.get(of(pid)) ?? pid);
 }
 
-/** The fold of this name, if there is one. @param {string} by */
+/** The fold with this name, if any. @param {string} by */
 export const foldOf = (by) => FOLDS.find((fold) => fold.by === by);
 
 /**
- * The group that can stand in the place of that of threads: a row for each process and one for all kernel threads, one
- * for each control group and the like, with what their threads did, which may overlap, and with what they waited for, if there is one.
+ * The group that can replace that of threads: a row for each process and one for all kernel threads, or one
+ * for each control group and the like, with the execution of their threads, which may overlap, and the waits if it is a single thread.
  * @param {Store} store
  * @param {Group} threads
- * @param {string} by what is folded
+ * @param {string} by the name of the fold
  * @returns {Group}
  */
 export function foldedThreads(store, threads, by) {
@@ -173,7 +173,7 @@ export function foldedThreads(store, threads, by) {
 }
 
 /**
- * The rows of a group that are those of kernel threads, as 1: by the first span on each that is a thread's own code.
+ * A mask with 1 for the rows of kernel threads, found from the first span on each row that is the thread's own code.
  * @param {Store} store
  * @param {Group} group
  */
@@ -216,7 +216,7 @@ function threadParts(store, of, execution) {
 }
 
 /**
- * Two rows for each CPU of a guest: the thread of its host that runs it, and under that what it does.
+ * Two rows for each CPU of a guest: the host's thread that runs it, and underneath the guest's activity.
  * @param {Store} store
  * @param {IdsOf} of
  * @returns {Parts | null}
@@ -240,8 +240,8 @@ function guestParts(store, of) {
 }
 
 /**
- * A row for each RPC, in the order of their beginning, called by the longest name it was given. What several threads
- * do for one RPC may overlap.
+ * A row for each RPC, in the order of their starts, labelled with the longest name it was given. The work of several threads
+ * for one RPC may overlap.
  * @param {Store} store
  * @param {IdsOf} of
  * @returns {Parts | null}
@@ -274,7 +274,7 @@ function rpcParts(store, of) {
 }
 
 /**
- * A row for each lock, queue and resource that is spoken of, for each name of parts that any thread may end, and for each
+ * A row for each lock, queue and resource that occurs, for each name of parts that any thread may end, and for each
  * task.
  * @param {Store} store
  * @param {IdsOf} of
@@ -315,7 +315,7 @@ function resourceParts(store, of) {
   };
 }
 
-/** One row for what went over the network. @param {Store} store @param {IdsOf} of @returns {Parts | null} */
+/** One row for network traffic. @param {Store} store @param {IdsOf} of @returns {Parts | null} */
 function networkParts({ kind }, of) {
   const messages = of(Kind.PACKET, Kind.MESSAGE);
   if (messages.length === 0) return null;
@@ -326,8 +326,8 @@ function networkParts({ kind }, of) {
 }
 
 /**
- * Rows for those values of a column that execution or one of the lists has, and the execution on each.
- * @param {Index} execution by the place of the value, of those that have a row
+ * Rows for those values of a column that occur in execution or in one of the lists, and the execution on each row.
+ * @param {Index} execution by the place of the value, for those that have a row
  * @param {Column} column
  * @param {number[]} values
  * @param {(value: number) => boolean} hasRow
@@ -339,7 +339,7 @@ function rowsOfColumn({ first: firsts, ids }, column, values, hasRow, lists) {
   /** @type {number[]} */
   const keys = [];
   const rowOfValue = Int32Array.from(values, (key, v) => (used[v] === 1 && hasRow(key) ? keys.push(key) - 1 : -1));
-  // Values without a row have no execution, so those that have one stand in the order of the rows already.
+  // Values without a row have no execution, so those with a row are already in the order of the rows.
   const first = new Uint32Array(keys.length + 1).fill(ids.length);
   for (let v = 0; v < values.length; v++) if (rowOfValue[v] >= 0) first[rowOfValue[v]] = firsts[v];
   return { keys, rowOfValue, exec: { first, ids } };
@@ -354,7 +354,7 @@ function buildGroup(store, parts) {
     laneOf(store, indexByRow(rows, rowsOfEach(ids.length, (k) => rowOf(ids[k])), ids));
   const index = parts.exec ?? indexByRow(rows, new Int32Array(0));
   putInstantsFirst(store, index);
-  // Where spans do not overlap the last one is the latest, and no list of ends is needed.
+  // Without overlaps the last span ends latest, so no list of ends is needed.
   const exec = parts.overlaps ? laneOf(store, index) : { ...index, maxEnd: null };
   const bars = lane(parts.bars);
   const group = {
@@ -365,7 +365,7 @@ function buildGroup(store, parts) {
     steals: lane(parts.steals), messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open, hidden: false,
     onlyLit: false, lit: new Uint8Array(rows), litCount: 0, from: new Float64Array(rows), to: new Float64Array(rows),
     sections: parts.sections ?? [],
-    // Made when the group is drawn first: threads are closed while a page opens.
+    // Built when the group is first drawn: the threads are collapsed while a page opens.
     get tree() {
       const value = new SummaryTree(store, exec.ids);
       Object.defineProperty(this, "tree", { value });
@@ -376,7 +376,7 @@ function buildGroup(store, parts) {
   return group;
 }
 
-/** Notes from when to when each row of a group holds anything. @param {Store} store @param {Group} group */
+/** Records the time range of the contents of each row of a group. @param {Store} store @param {Group} group */
 function bound(store, group) {
   const { from, to } = group;
   from.fill(Infinity);
@@ -393,7 +393,7 @@ function bound(store, group) {
 }
 
 /**
- * Gives each bar of a row the lowest level that is free, each row the number of its levels, and whether parts are among them.
+ * Gives each bar of a row the lowest free level; for each row, counts its levels and notes whether parts are among its bars.
  * @param {Store} store
  * @param {Lane} lane
  * @param {(i: number) => boolean} [isBase]
@@ -423,7 +423,7 @@ function stack(store, lane, isBase) {
 /** The spans of one kind. @param {Index} kinds @param {number} kind */
 const idsOfKind = (kinds, kind) => kinds.ids.subarray(kinds.first[kind], kinds.first[kind + 1]);
 
-/** The spans of all lists, in the order of their start. @param {Uint32Array[]} lists */
+/** The spans of all lists, in the order of their starts. @param {Uint32Array[]} lists */
 function joined(lists) {
   if (lists.length === 1) return lists[0];
   const out = new Uint32Array(lists.reduce((sum, list) => sum + list.length, 0));
@@ -436,7 +436,7 @@ function joined(lists) {
 }
 
 /**
- * The next state of a group: all its rows, only those that are highlighted if there are any, none.
+ * Moves a group to its next state: all its rows, only those highlighted if there are any, none.
  * @param {Group} group
  */
 export function cycleGroup(group) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Highlighted rows: what lies on one of them keeps its colour on every row, all else is grey.
+// Highlighted rows: spans on a highlighted row keep their colour on every row; all others are grey.
 
 import { indexByRow, laneOf, putInstantsFirst } from "./rows.js";
 import { Kind } from "./tables.js";
@@ -10,7 +10,7 @@ import { Kind } from "./tables.js";
  * @import {Search} from "./search.js"
  */
 
-/** What rows of a kind have in common: the letters, underscores and dashes their labels begin with. @param {string} label */
+/** The common prefix of similar rows: the letters, underscores and dashes at the start of their labels. @param {string} label */
 const prefixOf = (label) => /^[A-Za-z_-]*/.exec(label)?.[0] ?? "";
 
 export class HighlightedRows {
@@ -32,7 +32,7 @@ export class HighlightedRows {
     this.set(group, [row], group.lit[row] === 0);
   }
 
-  /** All rows whose labels begin like that of a row. @param {Group} group @param {number} row */
+  /** Toggles all rows whose labels share the prefix of this row's. @param {Group} group @param {number} row */
   toggleAlike(group, row) {
     const prefix = prefixOf(group.labels[row]);
     const rows = [...group.keys.keys()].filter((r) => prefixOf(group.labels[r]) === prefix);
@@ -52,7 +52,7 @@ export class HighlightedRows {
     for (const group of this.groups) this.set(group, [...group.keys.keys()], false);
   }
 
-  /** Whether a span keeps its colour. @param {number} i */
+  /** True if a span keeps its colour. @param {number} i */
   shows(i) {
     if (this.having.length === 0) return true;
     for (const group of this.having) if (group.lit[group.rowOf(i)] === 1) return true;
@@ -60,7 +60,7 @@ export class HighlightedRows {
   }
 }
 
-/** What keeps its colour: what is searched, and of that what lies on highlighted rows. */
+/** The spans that keep their colour: the matches of the search that are also on highlighted rows. */
 export class Focus {
   /** @param {Store} store @param {Search} search @param {HighlightedRows} highlight */
   constructor(store, search, highlight) {
@@ -81,12 +81,12 @@ export class Focus {
     return this.search.shows(i) && this.highlight.shows(i);
   }
 
-  /** Whether all of a row keeps its colour. @param {Group} group @param {number} row */
+  /** True if all spans of a row keep their colour. @param {Group} group @param {number} row */
   showsRow(group, row) {
     return !this.search.active && (group.lit[row] === 1 || !this.highlight.active);
   }
 
-  /** The execution and waits on the rows of a group that keep their colour. @param {Group} group @returns {Lane} */
+  /** The execution and waits on a group's rows that keep their colour. @param {Group} group @returns {Lane} */
   laneOf(group) {
     if (this.search.active || !this.highlight.active) return this.search.laneOf(group);
     if (this.version !== this.highlight.version) this.lanes.clear();
@@ -107,10 +107,10 @@ export class Focus {
   }
 }
 
-/** Rows for the address, in their order: `PID.55-CPU.0`. @param {{group: Group, row: number}[]} rows */
+/** Rows in the form of the address, in order: `PID.55-CPU.0`. @param {{group: Group, row: number}[]} rows */
 export const rowsText = (rows) => rows.map(({ group, row }) => `${group.name}.${group.keys[row]}`).join("-");
 
-/** The rows that an address names. @param {Group[]} groups @param {string} text */
+/** The rows named in an address. @param {Group[]} groups @param {string} text */
 export function rowsOfText(groups, text) {
   return text.split("-").flatMap((part) => {
     const [name, ...keys] = part.split(".");
@@ -119,13 +119,13 @@ export function rowsOfText(groups, text) {
   });
 }
 
-/** The highlighted rows for the address: `CPU.0.2-PID.55`. @param {Group[]} groups */
+/** The highlighted rows in the form of the address: `CPU.0.2-PID.55`. @param {Group[]} groups */
 export function litText(groups) {
   const lit = groups.filter((group) => group.litCount > 0);
   return lit.map((group) => [group.name, ...group.keys.filter((_, row) => group.lit[row] === 1)].join(".")).join("-");
 }
 
-/** Highlights the rows that an address names; `only` are the groups of which nothing else is shown. @param {HighlightedRows} highlight @param {string} text @param {string} only */
+/** Highlights the rows named in an address; `only` lists the groups that show nothing else. @param {HighlightedRows} highlight @param {string} text @param {string} only */
 export function showLit(highlight, text, only) {
   highlight.clear();
   for (const part of text.split("-")) {

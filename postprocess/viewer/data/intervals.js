@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds, among many spans that overlap, those long enough to be seen: by the latest end and the greatest duration of
+// Finds those of many overlapping spans that are long enough to be seen, from the latest end and the greatest duration of
 // blocks of 8, 64, 512 ... of them.
 //
-// Without it, one span that lasts for the whole trace would make every frame look at all spans after it.
+// Without this index, one span that lasts for the whole trace would make every frame examine all spans after it.
 
 import { FAN, FAN_BITS } from "./tree.js";
 /**
@@ -34,7 +34,7 @@ export class IntervalIndex {
   }
 
   /**
-   * Positions from `from` to `to` (exclusive) of spans that last `min` and more and end after `time`, in order.
+   * Positions from `from` to `to` (exclusive) of spans that last at least `min` and end after `time`, in order.
    * @param {number} from
    * @param {number} to
    * @param {number} time

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What sort of thing an event number stands for, and the names of the numbers that need one.
+// The kind of each event number, and names for the numbers that need one.
 
 import { EVENT, Kind, KIND_RANGES } from "./tables.js";
 
-/** Events of this and above are user execution, of the thread in the low bits; from KERNEL_EVENTS on, of the kernel's. */
+/** Events from this on are user execution, of the thread in the low bits; from KERNEL_EVENTS on, of the kernel. */
 const USER_EVENTS = EVENT.USER;
 export const KERNEL_EVENTS = EVENT.KERNEL;
-/** System calls of 32-bit programs, in traces of ours; those of others are below. */
+/** System calls of 32-bit programs, in traces of this recorder; other recorders' are below. */
 export const SYSCALL32 = EVENT.SYSCALL32;
 export const MARK_A = EVENT.MARK_A;
-/** A part of a program, as it says itself; it lies on the row of its thread. */
+/** A part of a program, marked by the program itself; it is on the row of its thread. */
 export const PART = EVENT.PROGRAM_BEGIN;
 /** A part of a program that any thread may end; its name has a row among the resources. */
 export const ASYNC_PART = EVENT.PROGRAM_ASYNC_BEGIN;
-/** What a program counts is this much from here on. */
+/** A value that a program counts, which holds from here on. */
 export const VALUE = EVENT.PROGRAM_VALUE;
 export const LOCK_HELD = EVENT.LOCK_HELD;
 export const RESOURCE_EVENT = EVENT.RESOURCE;
-/** Events by which a message arrives. @type {readonly number[]} */
+/** Events of arriving messages. @type {readonly number[]} */
 export const RX_EVENTS = Object.freeze([EVENT.RPC_RECEIVED, EVENT.RX_PACKET, EVENT.RX_USER, EVENT.RX_FLOW]);
 export const WAIT_A = EVENT.WAIT_A;
 /** wait_quota. */
 export const WAIT_QUOTA = WAIT_A + 16;
 
-/** Kinds by event, of all but whole times of user code, idle and the like. @type {Map<number, number>} */
+/** Kinds by event, except those of execution of user code, idle and the like. @type {Map<number, number>} */
 const KIND_OF_EVENT = new Map();
 for (const [first, last, kind] of KIND_RANGES) {
   for (let event = first; event <= last; event++) if (!KIND_OF_EVENT.has(event)) KIND_OF_EVENT.set(event, kind);
 }
 
 /**
- * The kind of an event, as far as the number alone says: user execution may still be idle or leaving idle.
+ * The kind of an event, as far as the number alone determines it: user execution may still turn out to be idle or leaving idle.
  * @param {number} event
  * @returns {number}
  */
@@ -60,16 +60,16 @@ export function kindOfUser(event, pid, arg) {
 export const isExecution = (kind) => kind <= Kind.SCHED;
 /** @param {number} kind */
 export const isIdle = (kind) => kind <= Kind.C_EXIT;
-/** Whether a chain of wakeups ends there: no thread caused it. @param {number} kind */
+/** True if a chain of wakeups ends there, since no thread caused it. @param {number} kind */
 export const endsChain = (kind) => isIdle(kind) || staysOnCpu(kind);
-/** An interrupt or a bottom half: it does not go with the thread that it cut into. @param {number} kind */
+/** True for an interrupt or a bottom half, which does not move with the thread that it interrupted. @param {number} kind */
 export const staysOnCpu = (kind) => kind === Kind.IRQ || kind === Kind.BH;
-/** Whether a CPU did nothing, or nothing is known of it. @param {number} kind */
+/** True if a CPU did nothing, or its activity is unknown. @param {number} kind */
 export const isAbsent = (kind) => kind >= Kind.LOST && kind <= Kind.STALLED;
 /** @param {number} kind */
 export const isKernel = (kind) => kind >= Kind.SYSCALL && kind <= Kind.SCHED;
 
-/** What a thread waits for: the letter of its wait event, the name, a word, and when it is that. */
+/** The reasons of waits: the letter of the wait event, the name, a word, and when it applies. */
 export const WAITS = Object.freeze([
   ["c", "wait_cpu", "a CPU", "it could run, but other threads did"],
   ["d", "wait_disk", "a disk", "pages of a file are read, or written"],
@@ -91,7 +91,7 @@ export const WAITS = Object.freeze([
   ["z", "wait_unk", "something not in the trace", "the trace does not show it"],
 ]);
 
-/** The letters in Morse code, by which a wait can be told without its colour. */
+/** The letters in Morse code, which identify a wait without its colour. */
 export const MORSE = Object.freeze((
   ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
 ).split(" "));

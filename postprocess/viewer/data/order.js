@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which order the rows of a group stand.
+// The order of the rows of a group.
 
 import { processOf } from "./format.js";
 import { firstInRow, seekStart } from "./rows.js";
@@ -9,21 +9,21 @@ import { Summary } from "./tree.js";
  * @import {Group} from "./groups.js"
  */
 
-/** What rows can be ordered by: the number of each thread, its time on CPUs in sight, when it ran first, its name, its process. */
+/** Orders of rows: the number of each thread, its CPU time in the visible range, its first run, its name, its process. */
 export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process"]);
 
 /** A range of time. @typedef {{t0: number, t1: number}} Range */
 
-/** Compares names as people do: in any case, `a.9` before `a.10`. */
+/** Compares names naturally: ignoring case, with `a.9` before `a.10`. */
 const names = new Intl.Collator("en", { numeric: true });
 
 /**
- * The rows of a group in an order, rows that are alike in that of their numbers: most time first, none last.
+ * The rows of a group in an order, ties by their numbers: most time first, rows without any last.
  * @param {Store} store
  * @param {Group} group of threads, or of several in each row
  * @param {string} by one of `ORDERS`
- * @param {(row: number) => Range} inSight what is in sight of a row
- * @param {Group} threads by themselves
+ * @param {(row: number) => Range} inSight the visible range of a row
+ * @param {Group} threads the group with one row per thread
  * @returns {number[]}
  */
 export function orderOf(store, group, by, inSight, threads) {
@@ -45,7 +45,7 @@ export function orderOf(store, group, by, inSight, threads) {
 }
 
 /**
- * The time that is executed on a row in a range, units of 10 ns; long runs with 24 bits.
+ * The time executed on a row in a range, in units of 10 ns; long runs have a precision of 24 bits.
  * @param {Store} store
  * @param {Group} group whose execution does not overlap
  * @param {number} row

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the original's viewer kept in its JSON: callouts become notes, saved views become ours.
+// Imports what the original's viewer kept in its JSON: its callouts as notes, its saved views as views.
 
 import { shownName, valueOf } from "./format.js";
 import { Kind } from "./tables.js";
 /** @import {Store} from "./decode.js" */
 
-/** Its groups, in the order of its lists. */
+/** The original's groups, in the order of its lists. */
 const ORIGINAL_GROUPS = Object.freeze(["CPU", "PID", "RPC", "RES"]);
-/** Pixels of a row, by which it counts how far a callout stands above or below its span. */
+/** Pixels of a row in the original, the unit of a callout's distance above or below its span. */
 const ORIGINAL_ROW = 24;
 
-/** Notes and views that the trace brought from there. @param {Store} store */
+/** The notes and views that the trace brought from the original. @param {Store} store */
 export function ofOriginal(store) {
-  // The first view is the one it had when the page was left.
+  // The first view is the state in which the page was left.
   const views = store.meta.savedViews.slice(1).map(([name, state], k) => viewOfOriginal(k + 1, name, state));
   return { views, notes: calloutsOf(store) };
 }
@@ -22,10 +22,10 @@ function viewOfOriginal(number, name, state) {
   const open = ORIGINAL_GROUPS.filter((_, k) => state.groupcompress?.[k] > 0);
   const text = String(state.search_text ?? "");
   const parts = new URLSearchParams({ t: `${state.xleft_ts}..${state.xright_ts}`, open: open.join() });
-  // A time that was typed to go there is no search.
+  // A time typed in order to go there is not a search.
   if (text !== "" && !/^[\d:.]+[-+]*$/.test(text)) parts.set("find", text);
   if (parts.has("find") && state.searchnot_value === 1) parts.set("not", "1");
-  // Its names are HTML: a digit in a circle, or a text.
+  // Its names are HTML: a circled digit, or a text.
   const plain = name.replace(/&#x([0-9a-f]{1,6});/gi, (_, code) => String.fromCodePoint(Math.min(parseInt(code, 16), 0x10ffff)));
   return { number, name: shownName(plain), address: `#${parts}` };
 }

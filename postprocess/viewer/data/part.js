@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From the compressed parts of columns to numbers, by workers, so that all of a machine's CPUs open a page.
+// Decodes the compressed parts of columns to numbers, in workers, so that opening a page uses all CPUs of a machine.
 
-/** Workers: more hardly help, since putting columns together is not shared. */
+/** Maximum number of workers: more hardly help, since assembling the columns is not parallel. */
 const WORKERS_MAX = 3;
 
 /**
- * A part as it is stored; `sums` says that its values are differences, to be added up.
+ * A part as stored; with `sums`, its values are differences to be added up.
  * @typedef {{pieces: Uint8Array<ArrayBuffer>[], width: number, wide: number, rows: number, sums: boolean}} Packed
  * @typedef {Uint8Array | Int8Array | Uint16Array | Int16Array | Uint32Array | Int32Array | Float64Array} Column
  */
 
 /**
- * Inflates a part, puts its byte planes together and the wide values where they belong: the smallest array that holds
- * them, an empty one for nothing but zeros, null if the part is damaged. It runs in workers, too, where the page's other
- * functions are not known.
+ * Inflates a part, joins its byte planes and puts the wide values in their places: the smallest array that holds
+ * them, an empty one if all are zero, null if the part is damaged. It also runs in workers, which do not have the page's other
+ * functions.
  * @param {Packed} packed
- * @param {ArrayBuffer[]} [spare] memory that is free, for whoever gives it back: new memory takes longer than all that is done with it
+ * @param {ArrayBuffer[]} [spare] free memory to reuse, if the caller gives memory back: allocating takes longer than all the work on it
  * @returns {Promise<Column | null>}
  */
 export async function unpackPart({ pieces, width, wide, rows, sums }, spare) {
@@ -29,7 +29,7 @@ export async function unpackPart({ pieces, width, wide, rows, sums }, spare) {
   const room = new Uint8Array(buffer, 0, size);
   let filled = 0;
   try {
-    // A Blob of the pieces would go to the browser's process and come back.
+    // A Blob of the pieces would make a round trip to the browser's process.
     const { writable, readable } = new DecompressionStream("gzip");
     const packed = writable.getWriter();
     const written = Promise.all([...pieces.map((piece) => packed.write(piece)), packed.close()]);
@@ -62,7 +62,7 @@ export async function unpackPart({ pieces, width, wide, rows, sums }, spare) {
     if (value < min) min = value;
     if (value > max) max = value;
   }
-  // A loop for each width meets one sort of array: one for all would be many times slower.
+  // Each loop for one width sees one type of array: a single loop for all would be many times slower.
   const places = new Uint32Array(wide + 1);
   /** @type {Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer> | Uint32Array<ArrayBuffer>} */
   let narrow = one;
@@ -85,7 +85,7 @@ export async function unpackPart({ pieces, width, wide, rows, sums }, spare) {
     }
   }
   if (found !== wide) return null;
-  // A sign may fit into the bytes, if nothing fills them.
+  // Negative wide values may fit into the same bytes, if no narrow value needs the top bit.
   if (width === 1 && min < 0 && max < escape) {
     max = 0;
     for (let i = 0; i < rows; i++) if (one[i] > max && one[i] < escape) max = one[i];
@@ -101,7 +101,7 @@ export async function unpackPart({ pieces, width, wide, rows, sums }, spare) {
     if (narrow !== one) spare?.push(narrow.buffer);
   }
   if (values !== one) spare?.push(buffer);
-  // Whatever sort of integers it holds, its bits are those of one of three.
+  // For any type of integers, the bits are those of one of three unsigned types.
   /** @type {Record<number, any>} */
   const unsigned = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
   const bits = array === Float64Array ? values : new unsigned[array.BYTES_PER_ELEMENT](values.buffer, 0, rows);
@@ -111,7 +111,7 @@ export async function unpackPart({ pieces, width, wide, rows, sums }, spare) {
   return values;
 }
 
-/** What a worker does with each part that it is sent, and with memory that it gets back. */
+/** The program of a worker: unpacks each part sent to it, and takes back memory. */
 const WORKER_SOURCE = `${unpackPart}
 const spare = [];
 onmessage = async ({ data: { id, packed, back } }) => {
@@ -122,19 +122,19 @@ onmessage = async ({ data: { id, packed, back } }) => {
 
 export class Unpackers {
   constructor() {
-    /** Parts under way. @type {Map<number, (values: Column | null) => void>} */
+    /** Parts being unpacked. @type {Map<number, (values: Column | null) => void>} */
     this.waiting = new Map();
     /** @type {Worker[]} */
     this.workers = [];
     this.count = 0;
-    /** Memory that is free, where there are no workers. @type {ArrayBuffer[]} */
+    /** Free memory, if there are no workers. @type {ArrayBuffer[]} */
     this.spare = [];
     const address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
     try {
       const max = Math.min(navigator.hardwareConcurrency || 1, WORKERS_MAX);
       for (let k = 0; k < max; k++) this.workers.push(this.start(address));
     } catch {
-      // A browser without workers for pages from disk does it all itself.
+      // Without workers (some browsers refuse them to pages from disk) the page unpacks all parts itself.
     }
     this.address = address;
   }
@@ -150,7 +150,7 @@ export class Unpackers {
   }
 
   /**
-   * The values of a part. Its pieces go to a worker and are gone then; `again` makes them once more, if that fails.
+   * The values of a part. Its pieces are transferred to a worker and lost to the page; `again` makes them once more if the worker fails.
    * @param {() => Packed} again
    * @returns {Promise<Column | null>}
    */
@@ -166,7 +166,7 @@ export class Unpackers {
     });
   }
 
-  /** Gives back the memory of values that are not needed any more. @param {Column[]} columns */
+  /** Gives back the memory of values no longer needed. @param {Column[]} columns */
   giveBack(columns) {
     const back = columns.filter(({ length }) => length > 0).map(({ buffer }) => /** @type {ArrayBuffer} */ (buffer));
     const worker = this.workers[this.count % this.workers.length];

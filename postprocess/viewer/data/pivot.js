@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Durations of many spans added up, in groups by any two of name, program, thread, process, control group, CPU and reason, of
-// wakeups also by the thread woken and by its CPU.
+// Adds up the durations of many spans, in groups by any two of name, program, thread, process, control group, CPU and reason,
+// and for wakeups also by the thread woken and by its CPU.
 //
-// One pass over the spans counts each in the step of its duration, of its group. A step is at most a 32nd of its
-// durations wide, so quantiles are right within 1.6 %; count, sum, shortest and longest are exact.
+// One pass over the spans counts each in its group and in the step of its duration. A step is at most a 32nd of its
+// durations wide, so quantiles are accurate to 1.6 %; count, sum, shortest and longest are exact.
 
 import { countersOf } from "./counters.js";
 import { cgroupsOf, processOf, shownName, threadText } from "./format.js";
@@ -20,17 +20,17 @@ import { wordedName } from "./words.js";
  * @import {Targets} from "./targets.js"
  */
 
-/** Steps in each doubling of the duration; below twice that each unit of 10 ns is one. */
+/** Steps per doubling of the duration; below twice that, each unit of 10 ns is a step. */
 const STEP_BITS = 5;
 const DOUBLING = 1 << STEP_BITS;
 /** Steps up to a day. */
 export const STEPS = 40 * DOUBLING;
-/** Bits of the number of a step, and all of them. */
+/** Bits of a step's number, and their mask. */
 const STEP_NUMBER_BITS = 11;
 const STEP_NUMBER = (1 << STEP_NUMBER_BITS) - 1;
-/** Groups that are told apart, in 16 bits; the others are one. */
+/** Maximum number of separate groups, in 16 bits; the others are one group. */
 const GROUPS_MAX = 16384;
-/** Pairs of groups up to which a table says the place of each; of its room only what is used takes memory. */
+/** Maximum number of pairs of groups for which a table has the place of each; only the part in use takes memory. */
 const PAIRS_MAX = 1 << 26;
 
 /** Durations below this, 42 s, are whole numbers of 32 bits. */
@@ -42,7 +42,7 @@ function stepOfShort(units) {
   return shift * DOUBLING + ((units >>> shift) & (2 * DOUBLING - 1));
 }
 
-/** The step of a duration. Loops over many call `stepOfShort` themselves where they can: no fraction is in it, which takes half the time. @param {number} units */
+/** The step of a duration. Loops over many durations call `stepOfShort` directly if they can: without fractions, it takes half the time. @param {number} units */
 export function stepOf(units) {
   if (units < SHORT) return stepOfShort(units);
   const shift = Math.floor(Math.log2(units)) - STEP_BITS;
@@ -56,16 +56,16 @@ export function minOfStep(step) {
 }
 
 /**
- * What spans are grouped by: a column, by its values the number of the group, how many there are, and by that number what
- * it is called and the search that finds it, nothing if none does. Of names there may be tens of thousands, so both are
- * made when they are asked for.
+ * A way to group spans: a column, the number of the group by value of the column, the number of groups, and by group
+ * its label and the search that finds it, empty if none does. There may be tens of thousands of names, so both texts are
+ * made on demand.
  * @typedef {{column: Column, of: Int32Array, size: number, text: (group: number) => string, find: (group: number) => string}} Grouping
  */
 
-/** This many values, each by itself. @param {number} size */
+/** The numbers from 0 to `size` - 1: each value is its own group. @param {number} size */
 const allUpTo = (size) => Int32Array.from({ length: size }, (_, k) => k);
 
-/** What is grouped: all spans, and whole calls if these are listed, alone or beside other spans. @typedef {{spans: Store, calls: Calls | null, beside: Calls | null}} Grouped */
+/** The spans to group, and whole calls if these are listed, alone or together with other spans. @typedef {{spans: Store, calls: Calls | null, beside: Calls | null}} Grouped */
 
 /** The ways to group spans. @type {readonly [string, string, (store: Store, of?: Grouped) => Grouping][]} */
 export const GROUPINGS = Object.freeze([
@@ -96,7 +96,7 @@ function targetsBy({ column, numbers }, textOf, selector) {
   };
 }
 
-/** What is waited for, of whole calls longest. @param {Store} store @param {Grouped} [of] @returns {Grouping} */
+/** Groups by the reason of a wait; for whole calls, by that of the longest. @param {Store} store @param {Grouped} [of] @returns {Grouping} */
 function reasonsIn(store, { spans, calls, beside } = { spans: store, calls: null, beside: null }) {
   const nameOf = (/** @type {number} */ k) => (k === 0 ? "" : WAITS.find(([letter]) => letter === waitLetter(WAIT_A + k - 1))?.[1] ?? `wait_${waitLetter(WAIT_A + k - 1)}`);
   return {
@@ -105,24 +105,24 @@ function reasonsIn(store, { spans, calls, beside } = { spans: store, calls: null
   };
 }
 
-/** Threads of one name together. @param {Store} store @returns {Grouping} */
+/** Groups threads of one name. @param {Store} store @returns {Grouping} */
 function programsOf(store) {
   return threadsBy(store, (pid) => threadText(store, pid).replace(/\.\d+$/, ""), (program) => program);
 }
 
-/** Threads of one process together, called after its first thread. @param {Store} store @returns {Grouping} */
+/** Groups threads of one process, labelled with its first thread. @param {Store} store @returns {Grouping} */
 function processesOf(store) {
   return threadsBy(store, (pid) => processOf(store, pid), (process) => threadText(store, process));
 }
 
-/** Threads of one control group together. @param {Store} store @returns {Grouping} */
+/** Groups threads of one control group. @param {Store} store @returns {Grouping} */
 function controlGroupsOf(store) {
   const groupOf = cgroupsOf(store);
   return threadsBy(store, groupOf, (group) => shownName(group?.short ?? "not known"));
 }
 
 /**
- * Threads of which the same is true together.
+ * Groups threads with the same key.
  * @template T
  * @param {Store} store
  * @param {(pid: number) => T} keyOf
@@ -142,39 +142,39 @@ function threadsBy({ pid, pids }, keyOf, textOf) {
   };
 }
 
-/** Some durations: how many, how long together, the shortest, the longest, and how many there are of each step. */
+/** Durations added up: their count, sum, shortest and longest, and the count in each step. */
 export class Durations {
   count = 0;
   sum = 0;
   shortest = Infinity;
   longest = 0;
-  /** Of whole calls, the time their threads were in them on a CPU. */
+  /** For whole calls, the time that their threads spent in them on a CPU. */
   own = 0;
-  /** Time of execution in which anything was counted, that times sixteenths of an instruction per cycle, and misses. */
+  /** Time of execution with counters, that time multiplied by sixteenths of an instruction per cycle, and misses. */
   counted = 0;
   work = 0;
   misses = 0;
 
-  /** How many there are of each step, once they are counted. @type {Uint32Array | null} */
+  /** The count of durations in each step, once counted. @type {Uint32Array | null} */
   counts = null;
 
-  /** @param {() => void} [countAll] counts steps where nobody did so before they are needed */
+  /** @param {() => void} [countAll] counts the steps when they are first needed */
   constructor(countAll = () => (this.counts = new Uint32Array(STEPS))) {
     this.countAll = countAll;
   }
 
-  /** How many there are of each step. @returns {Uint32Array} */
+  /** The count of durations in each step. @returns {Uint32Array} */
   get steps() {
     if (!this.counts) this.countAll();
     return /** @type {Uint32Array} */ (this.counts);
   }
 
-  /** Instructions per cycle, all time taken together; -1 if none was counted. */
+  /** Instructions per cycle over all time together; -1 if they were not counted. */
   get pace() {
     return this.counted > 0 ? this.work / this.counted / 16 : -1;
   }
 
-  /** The duration that a part of all does not exceed: the middle of its step. @param {number} part 0 to 1 */
+  /** A quantile: the duration that this part of all does not exceed, as the middle of its step. @param {number} part 0 to 1 */
   quantile(part) {
     const { steps, count } = this;
     const wanted = Math.ceil(part * count);
@@ -184,7 +184,7 @@ export class Durations {
     return Math.min(Math.max(middle, this.shortest), this.longest);
   }
 
-  /** Adds all of some spans. @param {Column} dur @param {Uint32Array} ids */
+  /** Adds up the durations of some spans. @param {Column} dur @param {Uint32Array} ids */
   addAll(dur, ids) {
     const { steps } = this;
     let [sum, shortest, longest] = [0, Infinity, 0];
@@ -217,30 +217,30 @@ export class Pivot {
   /**
    * @param {Store} store
    * @param {Uint32Array} ids
-   * @param {Grouping[]} by two at most; of none, only `all` is there
-   * @param {Calls | null} [calls] whose store it is, if it is one of whole calls
-   * @param {Calls | null} [beside] of which first pieces stand for the whole, if any do
-   * @param {Uint32Array} [room] memory for a number of each, if it is large enough: of an earlier pivot, which is over then
+   * @param {Grouping[]} by at most two; with none, only `all` is filled
+   * @param {Calls | null} [calls] the calls, if `store` is theirs
+   * @param {Calls | null} [beside] calls whose first pieces stand for the whole, if any do
+   * @param {Uint32Array} [room] memory to reuse for a number per span, if large enough; it invalidates the earlier pivot that had it
    */
   constructor(store, ids, by, calls = null, beside = null, room = new Uint32Array(0)) {
     const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), size: 1, text: () => "", find: () => "" };
     const [one, two] = [by[0] ?? alone, by[1] ?? alone];
-    /** Whether a pair of numbers is that of the first grouping times `width`, with that of the second added; else it is the other way round. */
+    /** True if a pair's number is the first grouping's number times `width` plus the second's; else the two are swapped. */
     this.isFirstTimes = one.size < two.size;
     this.width = Math.max(one.size, two.size);
-    /** By group, the numbers of both groupings in one, a pair; -1 for the last, of all that are too many. @type {number[]} */
+    /** By group, the pair of numbers in both groupings, as one number; -1 for the last group, which has all in excess of `GROUPS_MAX`. @type {number[]} */
     this.pairs = [];
     /** @type {Durations[]} */
     this.groups = [];
     this.all = new Durations();
-    /** Of each span its group and its step. @type {Uint32Array} */
+    /** For each span its group and its step. @type {Uint32Array} */
     this.places = new Uint32Array(0);
     if (by.length === 0) this.all.addAll(store.dur, ids);
     else this.add(store, ids, one, two, calls, beside, room);
     for (const group of this.groups) this.all.join(group);
   }
 
-  /** Counts the steps of some groups together: those of all take much more time where there are thousands. @type {(groups: Durations[]) => void} */
+  /** Counts the steps of the given groups in one pass: counting those of all takes much longer if there are thousands. @type {(groups: Durations[]) => void} */
   countSteps = () => {};
 
   /** @param {Durations[]} wanted */
@@ -251,7 +251,7 @@ export class Pivot {
     const rest = wanted.length * STEPS;
     const steps = new Uint32Array(rest + STEPS);
     wanted.forEach((group, k) => (group.counts = steps.subarray(k * STEPS, (k + 1) * STEPS)));
-    // What is not wanted is counted in one place after the others: no branch can be guessed wrongly.
+    // Spans of all other groups count in one place after the others: without a branch, no prediction can miss.
     const first = Uint32Array.from(groups, ({ counts }) => (counts?.buffer === steps.buffer ? counts.byteOffset / steps.BYTES_PER_ELEMENT : rest));
     for (let k = 0; k < n; k++) steps[first[places[k] >>> STEP_NUMBER_BITS] + (places[k] & STEP_NUMBER)]++;
     all.counts = new Uint32Array(STEPS);
@@ -278,7 +278,7 @@ export class Pivot {
     else this.addCounted(store, ids, places, beside);
   }
 
-  /** Adds up what was counted while spans ran, and calls. @param {Store} store @param {Uint32Array} ids @param {Uint32Array} places @param {Calls | null} beside */
+  /** Adds up the counters of spans and of calls among them. @param {Store} store @param {Uint32Array} ids @param {Uint32Array} places @param {Calls | null} beside */
   addCounted(store, ids, places, beside) {
     const { dur, ipc, kind } = store;
     const { paces, misses } = countersOf(store);
@@ -300,7 +300,7 @@ export class Pivot {
     }
   }
 
-  /** Adds up the own time of whole calls, and what was counted in it. @param {Uint32Array} ids @param {Uint32Array} places @param {Calls} calls */
+  /** Adds up the own time of whole calls, and the counters over it. @param {Uint32Array} ids @param {Uint32Array} places @param {Calls} calls */
   addCalls(ids, places, { own, work, misses }) {
     for (let k = 0; k < ids.length; k++) {
       const group = this.groups[places[k] >>> STEP_NUMBER_BITS];
@@ -312,8 +312,8 @@ export class Pivot {
   }
 
   /**
-   * The group of each span, which is made with its first, above the step of its duration; and what each group comes to.
-   * All in one pass: what a span says is looked up once.
+   * Finds the group of each span, created with its first, and stores it above the step of its duration; returns the totals of each group.
+   * All in one pass, so that each span's values are read once.
    * @param {Column} dur
    * @param {Uint32Array} ids
    * @param {Grouping} first
@@ -322,19 +322,19 @@ export class Pivot {
   placeAll(dur, ids, first, second) {
     const { pairs, places, width, isFirstTimes } = this;
     const size = first.size * second.size;
-    // Both have the place of a pair from 1 on. The pairs of one thread, or whatever there are fewer of, lie beside each other: most of the table's memory is never touched.
+    // Table and map hold the place of a pair, from 1 on. The pairs of one thread (or of any smaller grouping) are adjacent: most of the table's memory is never touched.
     const table = size <= PAIRS_MAX ? new Uint16Array(size) : null;
     /** @type {Map<number, number>} */
     const map = new Map();
     const isShort = dur.BYTES_PER_ELEMENT <= 4;
     const room = GROUPS_MAX + 2;
     const [counts, sums] = [new Uint32Array(room), new Float64Array(room)];
-    // No fraction is in numbers of 32 bits: to compare these takes less time.
+    // 32-bit integers have no fraction, so comparing them takes less time.
     const [shortest, longest] = isShort ? [new Uint32Array(room), new Uint32Array(room)] : [new Float64Array(room), new Float64Array(room)];
     const [one, two] = [first.column, second.column];
-    // Of those that have no table, the number of a pair may be too large for 32 bits.
+    // Without a table, the number of a pair may be too large for 32 bits.
     const [ofOne, ofTwo] = [first, second].map(({ of }, which) => (table ? of : Float64Array.from(of)).map((group) => ((which === 0) === isFirstTimes ? group * width : group)));
-    // Of an array, an engine may ask for the length again each time.
+    // An engine may read an array's length again in each iteration.
     const n = ids.length;
     for (let k = 0; k < n; k++) {
       const i = ids[k];
@@ -358,7 +358,7 @@ export class Pivot {
     return { counts, sums, shortest, longest };
   }
 
-  /** The number of a group in one of the groupings; -1 of the last, if it is of all that are too many. @param {number} at @param {number} which 0 or 1 */
+  /** The number of a group in one of the groupings; -1 for the last group if it has all in excess of `GROUPS_MAX`. @param {number} at @param {number} which 0 or 1 */
   numberOf(at, which) {
     const { pairs, width, isFirstTimes } = this;
     if (pairs[at] < 0) return -1;

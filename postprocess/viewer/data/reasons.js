@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is waited for, as a column by which spans and whole calls are grouped and filtered: a wait's own reason, and of a call that of its
+// The reason of a wait, as a column by which spans and whole calls are grouped and filtered: a wait has its own reason, a call that of its
 // longest wait.
 
 import { WAIT_A } from "./kind.js";
@@ -12,19 +12,19 @@ import { Kind } from "./tables.js";
 /** A reason for each letter, and none. */
 export const REASONS_MAX = 27;
 
-/** By call its reason. @type {WeakMap<Calls, Uint8Array>} */
+/** The reasons, by call. @type {WeakMap<Calls, Uint8Array>} */
 const REASONS = new WeakMap();
 
-/** One more than the place of a wait's letter in the alphabet. @param {Store} store @param {number} i */
+/** The place of a wait's letter in the alphabet plus one. @param {Store} store @param {number} i */
 const reasonOfWait = ({ event, events }, i) => events[event[i]] - WAIT_A + 1;
 
-/** What threads are in, calls or faults, and the longest wait of each since its last piece. */
+/** The call or fault that each thread is in, and the longest wait of each since the last piece. */
 class Inside {
-  /** @param {number} threads @param {Uint8Array} reasons by call, which are filled in */
+  /** @param {number} threads @param {Uint8Array} reasons by call, to be filled in */
   constructor(threads, reasons) {
     this.reasons = reasons;
     this.longest = new Float64Array(reasons.length);
-    /** By thread, one more than the number of the call it is in, 0 for none. */
+    /** By thread, the number of the call it is in plus one, 0 for none. */
     this.call = new Uint32Array(threads);
     this.reason = new Uint8Array(threads);
     this.waited = new Float64Array(threads);
@@ -37,7 +37,7 @@ class Inside {
     this.waited[thread] = time;
   }
 
-  /** A thread continues in a call: what it waited for since the last piece belongs to that, if it is the same. @param {number} thread @param {number} call 0 for none */
+  /** A thread continues in a call: its wait since the last piece belongs to that call, if it is the same. @param {number} thread @param {number} call 0 for none */
   enter(thread, call) {
     const waited = this.waited[thread];
     if (call > 0 && call === this.call[thread] && waited > this.longest[call - 1]) {
@@ -69,7 +69,7 @@ function reasonsOfCalls(store, calls) {
 }
 
 /**
- * The reasons of what is listed: calls, or spans with calls among them by their first pieces; 0 for none.
+ * The reasons of the listed items: of calls, or of spans with calls among them by their first pieces; 0 for none.
  * @param {Store} spans
  * @param {Calls | null} calls
  * @param {Calls | null} beside

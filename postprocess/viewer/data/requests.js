@@ -2,8 +2,8 @@
 // Requests and the critical paths of their threads, as the page carries them (postprocess/src/sink/page/requests.rs), and
 // sums of causes over any of them.
 //
-// What a cause is, where each part of a path begins and which requests there are was computed by the same code as what
-// `kutrace_control why` prints; here it is only added up, in whole units of 10 ns.
+// The causes, the start of each part of a path and the set of requests were computed by the same code that prints
+// `kutrace_control why`; here they are only added up, in whole units of 10 ns.
 
 import { piecesOf } from "./decode.js";
 import { unpackPart } from "./part.js";
@@ -19,9 +19,9 @@ import { Durations } from "./pivot.js";
  * @typedef {{asked: string, unfinished: number, causes: CauseText[], threads: Record<string, string>, sides: [Side, Side] | null, apart: boolean, rules: Rules, columns: Stored[]}} Carried
  */
 
-/** A part of a request's time: from when, until when, into which cause it went, on which CPU (-1 for none), and whose thread is to blame (-1 for the request's own). @typedef {{from: number, to: number, cause: number, cpu: number, culprit: number}} PathPart */
+/** A part of a request's time: its start and end, the cause it counts as, its CPU (-1 for none), and the thread to blame (-1 for the request's own). @typedef {{from: number, to: number, cause: number, cpu: number, culprit: number}} PathPart */
 
-/** What went into each cause, over some requests: time, stretches of it, what was counted, in how many requests it is, and whose thread alone is to blame: its number and one, 0 if nobody is, -1 if several are. */
+/** Sums by cause over some requests: time, number of stretches, counted work, number of requests with it, and the thread to blame if only one is: its number plus one, 0 for none, -1 for several. */
 export class Sums {
   /** @param {number} causes */
   constructor(causes) {
@@ -39,7 +39,7 @@ export class Sums {
     return this.time / Math.max(this.count, 1);
   }
 
-  /** What is left of these without some of them; who is to blame in all of them stays. @param {Sums} some */
+  /** These sums minus those of some of the requests; the threads to blame stay those of all. @param {Sums} some */
   without(some) {
     const rest = new Sums(this.times.length);
     rest.count = this.count - some.count;
@@ -51,7 +51,7 @@ export class Sums {
     return rest;
   }
 
-  /** What is left of these without the time in a cause. @param {number} cause */
+  /** These sums minus the time of a cause. @param {number} cause */
   withoutCause(cause) {
     const none = new Sums(this.times.length);
     none.time = this.times[cause];
@@ -60,10 +60,10 @@ export class Sums {
   }
 }
 
-/** Spans by start, and on which CPU each is, as an index of `cpus`. @typedef {{start: Column, cpu: Column, cpus: number[]}} Starts */
+/** Spans by start, with the CPU of each as an index into `cpus`. @typedef {{start: Column, cpu: Column, cpus: number[]}} Starts */
 
 /**
- * Reads what a page carries of requests; an error if it is damaged.
+ * Reads the requests in a page; throws if they are damaged.
  * @param {Carried} carried
  * @param {string[]} chunks the texts of the page's data elements
  * @param {number} chunkBytes
@@ -100,9 +100,9 @@ export class Requests {
     this.cpu = cpu;
     this.culprit = culprit;
     this.work = work;
-    /** When each part begins. */
+    /** The start of each part. */
     this.at = new Float64Array(cause.length);
-    /** The first part of each request, and the one after its last. */
+    /** The first part of each request, and the part after its last. */
     this.first = new Uint32Array(this.n);
     this.after = new Uint32Array(this.n);
     this.place(parts, new Ends(spans, steps, length));
@@ -110,19 +110,19 @@ export class Requests {
     this.offsets = new Float64Array(this.n + 1);
     this.present = this.whichCauses();
     const numbers = Uint32Array.from(start, (_, n) => n);
-    /** What their durations come to. */
+    /** Statistics of all durations. */
     this.durations = new Durations();
     this.durations.addAll(dur, numbers);
-    /** Numbers of requests by duration; of the same by number. */
+    /** Numbers of requests by duration; equal ones by number. */
     this.byDuration = numbers.sort((a, b) => dur[a] - dur[b] || a - b);
     this.all = this.sum(this.byDuration);
-    /** The cause that CPUs stood still, if that is told apart; -1 if not. */
+    /** The cause that CPUs stood still, if it is treated separately; -1 if not. */
     this.apart = apart ? causes.findIndex(({ kind }) => kind === "stalled") : -1;
-    /** Numbers of requests by duration without that. */
+    /** Numbers of requests by duration without the time of that cause. */
     this.byRest = this.apart < 0 ? this.byDuration : this.withoutTimeOf(this.apart);
   }
 
-  /** Finds the parts of each request: of one thread, those that overlap share a run of parts. @param {Column} counts @param {Ends} ends */
+  /** Finds the parts of each request: overlapping requests of one thread share a run of parts. @param {Column} counts @param {Ends} ends */
   place(counts, ends) {
     const { n, pid, start, dur, at, length, cpu, first, after } = this;
     const end = (/** @type {number} */ r) => start[r] + dur[r];
@@ -144,11 +144,11 @@ export class Requests {
     if (request !== n || part !== at.length || !ends.isOver) throw new Error("the requests in the page are damaged");
   }
 
-  /** The causes of each request, without those of no time. */
+  /** The causes of each request, except those without time. */
   whichCauses() {
     const { n, cause, first, after, offsets, dur } = this;
     const seen = new Int32Array(this.causes.length).fill(-1);
-    // Twice: what they need is counted first.
+    // Two passes: the first counts, to size the array.
     for (let r = 0; r < n; r++) {
       let count = 0;
       for (let k = first[r]; k < after[r] && dur[r] > 0; k++) {
@@ -170,19 +170,19 @@ export class Requests {
     return present;
   }
 
-  /** What went into each cause, over these requests. @param {Uint32Array} numbers */
+  /** Sums by cause over these requests. @param {Uint32Array} numbers */
   sum(numbers) {
     const sums = new Sums(this.causes.length);
     const chosen = new Uint8Array(this.n);
     for (const r of numbers) chosen[r] = 1;
-    // How many of them each part is in, as changes from part to part.
+    // The number of these requests that each part is in, as differences from part to part.
     const changes = new Int32Array(this.at.length + 1);
     this.addEnds(sums, chosen, changes);
     this.addParts(sums, changes);
     return sums;
   }
 
-  /** Counts the requests chosen, and where their parts begin and end; what lies outside of a request at its ends is taken away. In the order of their parts: by duration, each would wait for memory a dozen times. @param {Sums} sums @param {Uint8Array} chosen @param {Int32Array} changes */
+  /** Counts the chosen requests and the ends of their runs of parts, and subtracts what extends beyond a request at its ends. It follows the order of the parts: by duration, each request would miss the cache a dozen times. @param {Sums} sums @param {Uint8Array} chosen @param {Int32Array} changes */
   addEnds(sums, chosen, changes) {
     const { n, start, dur, first, after, at, length, cause, work, offsets, present } = this;
     const { times, works, requests } = sums;
@@ -204,7 +204,7 @@ export class Requests {
     }
   }
 
-  /** Adds each part as often as a request is in it. @param {Sums} sums @param {Int32Array} changes */
+  /** Adds each part once for each request that it is in. @param {Sums} sums @param {Int32Array} changes */
   addParts({ times, parts, works, blamed }, changes) {
     const { length, cause, culprit, work } = this;
     for (let k = 0, many = 0; k < length.length; k++) {
@@ -229,7 +229,7 @@ export class Requests {
     });
   }
 
-  /** What went into each cause of one request, most first. @param {number} r @returns {{cause: number, time: number, words: string}[]} */
+  /** The time by cause in one request, largest first. @param {number} r @returns {{cause: number, time: number, words: string}[]} */
   causesOf(r) {
     /** @type {Map<number, {cause: number, time: number, threads: Set<number>}>} */
     const sums = new Map();
@@ -243,25 +243,25 @@ export class Requests {
     return list.map(({ cause, time, threads }) => ({ cause, time, words: this.words(cause, threads.size === 1 ? this.thread([...threads][0]) : undefined) }));
   }
 
-  /** The number of the request of a thread with this start and end; -1 if there is none. @param {{pid: number, from: number, to: number}} named */
+  /** The number of a thread's request with this start and end; -1 if none. @param {{pid: number, from: number, to: number}} named */
   numberOf({ pid, from, to }) {
     return this.start.findIndex((/** @type {number} */ start, /** @type {number} */ r) => start === from && start + this.dur[r] === to && this.pid[r] === pid);
   }
 
-  /** Those whose durations lie from and to a bound, by duration. @param {number} from @param {number} to */
+  /** The requests whose durations are between two bounds, inclusive, by duration. @param {number} from @param {number} to */
   between(from, to) {
     const { byDuration, dur, n } = this;
     return byDuration.subarray(firstWith(0, n, (k) => dur[byDuration[k]] >= from), firstWith(0, n, (k) => dur[byDuration[k]] > to));
   }
 
-  /** Numbers of requests by duration without the time in a cause. @param {number} cause */
+  /** Numbers of requests by duration without the time of a cause. @param {number} cause */
   withoutTimeOf(cause) {
     const timeOf = this.timeIn(cause);
     const rest = Float64Array.from(this.dur, (dur, r) => dur - timeOf(r));
     return Uint32Array.from(rest, (_, n) => n).sort((a, b) => rest[a] - rest[b] || a - b);
   }
 
-  /** Of some requests those with most of a cause, most first. @param {Uint32Array} numbers @param {number} cause @param {number} max how many */
+  /** The requests, of some, with most time of a cause, largest first. @param {Uint32Array} numbers @param {number} cause @param {number} max maximum number of them */
   withMost(numbers, cause, max) {
     const timeOf = this.timeIn(cause);
     /** @type {[number, number][]} */
@@ -269,7 +269,7 @@ export class Requests {
     return those.filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1] || this.start[a[0]] - this.start[b[0]]).slice(0, max);
   }
 
-  /** The time of a cause in each request. @param {number} cause */
+  /** Returns a function for the time of a cause in any request. @param {number} cause */
   timeIn(cause) {
     const { cause: causes, length, at, first, after, start, dur } = this;
     const before = new Float64Array(length.length + 1);
@@ -282,13 +282,13 @@ export class Requests {
     };
   }
 
-  /** The cause in words, with the thread to blame where one alone is. @param {number} cause @param {string} [culprit] */
+  /** The cause in words, with the thread to blame if there is only one. @param {number} cause @param {string} [culprit] */
   words(cause, culprit) {
     const { text } = this.causes[cause];
     return text.length < 3 ? text.join("") : `${text[0]}${culprit ?? text[1]}${text[2]}`;
   }
 
-  /** A thread by its name. @param {number} pid */
+  /** The name of a thread. @param {number} pid */
   thread(pid) {
     return this.threads[pid] ?? `.${pid}`;
   }
@@ -299,7 +299,7 @@ export class Requests {
   }
 }
 
-/** Where parts end, one after the other: with the start of a span of their CPU, or after a duration of their own. */
+/** The ends of successive parts: at the start of a span of their CPU, or after a duration of their own. */
 class Ends {
   /** @param {Starts} spans @param {Column} steps @param {Column} lengths */
   constructor({ start, cpu, cpus }, steps, lengths) {
@@ -307,13 +307,13 @@ class Ends {
     this.cpu = cpu;
     this.steps = steps;
     this.lengths = lengths;
-    /** Index of each CPU. */
+    /** The index of each CPU. */
     this.indexes = new Map(cpus.map((number, index) => [number, index]));
     this.step = 0;
     this.length = 0;
   }
 
-  /** The end of the next part. @param {number} begin where it begins @param {number} cpu */
+  /** The end of the next part. @param {number} begin its start @param {number} cpu */
   next(begin, cpu) {
     const { start, cpu: cpuOf, steps, lengths, indexes } = this;
     let left = steps[this.step++];
@@ -330,7 +330,7 @@ class Ends {
   }
 }
 
-/** The first of the numbers from `begin` on with what holds from some number on; `end` if none has it. @param {number} begin @param {number} end @param {(k: number) => boolean} holds */
+/** The first number from `begin` on that fulfils a monotonic condition; `end` if none does. @param {number} begin @param {number} end @param {(k: number) => boolean} holds */
 function firstWith(begin, end, holds) {
   while (begin < end) {
     const middle = (begin + end) >>> 1;
@@ -340,7 +340,7 @@ function firstWith(begin, end, holds) {
   return begin;
 }
 
-/** The instructions of a piece of a part, as whole as they are counted. @param {number} work @param {number} piece @param {number} length */
+/** The instructions of a piece of a part, rounded down to a whole number. @param {number} work @param {number} piece @param {number} length */
 function workOf(work, piece, length) {
   const product = work * piece;
   return product <= Number.MAX_SAFE_INTEGER ? Math.floor(product / length) : Number((BigInt(work) * BigInt(piece)) / BigInt(length));

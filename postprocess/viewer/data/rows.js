@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lists of spans by row, made by one counting sort each, and how to find a time in them.
+// Lists of spans by row, each made by one counting sort, and searches by time in them.
 
 import { isExecution } from "./kind.js";
 import { Kind } from "./tables.js";
@@ -14,13 +14,13 @@ import { Kind } from "./tables.js";
  */
 
 /**
- * An index of spans that may overlap; maxEnd[k] is the latest end among the spans of the row up to ids[k]. A row of
- * execution has none where spans do not overlap.
+ * An index of spans that may overlap; maxEnd[k] is the latest end among the spans of the row up to ids[k]. For
+ * execution without overlaps it is null.
  * @typedef {Index & {maxEnd: Float64Array}} Lane
  * @typedef {Index & {maxEnd: Float64Array | null}} Exec
  */
 
-/** The row of each of some items. Filling an array from another by a function takes five times as long. @param {number} n @param {(k: number) => number} rowOf */
+/** The row of each item. `Int32Array.from` with a function takes five times as long. @param {number} n @param {(k: number) => number} rowOf */
 export function rowsOfEach(n, rowOf) {
   const rows = new Int32Array(n);
   for (let k = 0; k < n; k++) rows[k] = rowOf(k);
@@ -30,8 +30,8 @@ export function rowsOfEach(n, rowOf) {
 /**
  * Sorts spans by row, keeping their order.
  * @param {number} rows
- * @param {Int32Array} rowOf row of each item, -1 to leave it out
- * @param {Uint32Array} [ids] the items, if they are not simply all spans
+ * @param {Int32Array} rowOf row of each item, -1 to skip it
+ * @param {Uint32Array} [ids] the items, if not all spans
  * @returns {Index}
  */
 export function indexByRow(rows, rowOf, ids) {
@@ -46,11 +46,11 @@ export function indexByRow(rows, rowOf, ids) {
 }
 
 /**
- * Sorts execution by the row that a column says, keeping its order.
+ * Sorts execution by the row of its value in a column, keeping its order.
  * @param {number} rows
- * @param {Int32Array} rowOfValue row of each value of the column, -1 to leave it out
+ * @param {Int32Array} rowOfValue row of each value of the column, -1 to skip it
  * @param {Column} column
- * @param {Uint32Array} count spans to take, by value of the column
+ * @param {Uint32Array} count number of spans of execution, by value of the column
  * @param {Uint8Array} kind
  * @returns {Index}
  */
@@ -89,10 +89,10 @@ export function laneOf({ start, dur }, index) {
   return { ...index, maxEnd };
 }
 
-/** Execution and waits of no length, by what they are among. @type {WeakMap<Store, number[]>} */
+/** Execution and waits of no length, by store. @type {WeakMap<Store, number[]>} */
 const INSTANTS = new WeakMap();
 
-/** Execution and waits of no length, in order: few traces have any. @param {Store} store */
+/** Execution and waits of no length, in order; few traces have any. @param {Store} store */
 function instantsOf(store) {
   const { dur, kind } = store;
   let instants = INSTANTS.get(store);
@@ -105,7 +105,7 @@ function instantsOf(store) {
 }
 
 /**
- * Where a span of no length starts together with a longer one, puts it first: then ends are in order, too.
+ * Puts a span of no length before a longer one with the same start, so that ends are in order, too.
  * @param {Store} store
  * @param {Index} index rows in the order of the spans' numbers
  */
@@ -114,7 +114,7 @@ export function putInstantsFirst(store, index) {
   const { first, ids } = index;
   const instants = instantsOf(store);
   if (instants.length === 0) return;
-  // Of few, each is looked for on every row; of many, all spans are looked at.
+  // If there are few, search for each on every row; otherwise scan all spans.
   const few = instants.length * (first.length - 1) * 16 < ids.length;
   for (let r = 0; r + 1 < first.length; r++) {
     const move = (/** @type {number} */ k) => {
@@ -123,13 +123,13 @@ export function putInstantsFirst(store, index) {
       for (; to > first[r] && dur[ids[to - 1]] > 0 && start[ids[to - 1]] === start[i]; to--) ids[to] = ids[to - 1];
       ids[to] = i;
     };
-    // Moves go to the left: all places are known before the first.
+    // Moves go to the left, so all places are found before the first move.
     if (few) instants.map((i) => placeOf(ids, first[r], first[r + 1], i)).filter((k) => k >= 0).forEach(move);
     else for (let k = first[r] + 1; k < first[r + 1]; k++) if (dur[ids[k]] === 0) move(k);
   }
 }
 
-/** Where a number stands between two places of a list in order, -1 if it does not. @param {Uint32Array} list @param {number} from @param {number} to @param {number} wanted */
+/** The place of a number in a range of a sorted list, -1 if absent. @param {Uint32Array} list @param {number} from @param {number} to @param {number} wanted */
 function placeOf(list, from, to, wanted) {
   let low = from;
   for (let high = to; low < high;) {
@@ -141,7 +141,7 @@ function placeOf(list, from, to, wanted) {
 }
 
 /**
- * The first position from `from` on, below `to`, whose span starts at `time` or later; near positions are found first.
+ * The first position from `from` on, below `to`, whose span starts at `time` or later. The search gallops: near positions are found first.
  * @param {Float64Array} start
  * @param {Uint32Array} ids
  * @param {number} from
@@ -180,7 +180,7 @@ export function firstInRow(store, index, row, time) {
 }
 
 /**
- * Whether anything is executed on a row after `from` and before `to`.
+ * True if anything is executed on a row after `from` and before `to`.
  * @param {Store} store
  * @param {Exec} index
  * @param {number} row
@@ -209,9 +209,9 @@ export function firstInLane(lane, row, time) {
   return low;
 }
 
-/** All spans: those that are not execution by kind, execution by CPU and by thread. The place of each among its like stands for the row. @typedef {Index & {cpu: Index, pid: Index}} Kinds */
+/** All spans: execution by CPU and by thread, all others by kind. The index of the kind, CPU or thread is the row. @typedef {Index & {cpu: Index, pid: Index}} Kinds */
 
-/** Room for as many of each as there are, if those have a row, and where the next of each goes, -1 for nowhere. @param {Uint32Array} count @param {(which: number) => boolean} hasRow */
+/** Allocates room for the given counts, of values that have a row; `next` is the place of the next span of each, -1 for none. @param {Uint32Array} count @param {(which: number) => boolean} hasRow */
 function roomFor(count, hasRow) {
   const first = new Uint32Array(count.length + 1);
   for (let v = 0; v < count.length; v++) first[v + 1] = first[v] + (hasRow(v) ? count[v] : 0);
@@ -219,7 +219,7 @@ function roomFor(count, hasRow) {
 }
 
 /**
- * Sorts all spans in one pass: whether one is execution is hard for a processor to guess, and costs most of it.
+ * Sorts all spans in one pass: the branch on execution is hard to predict and dominates the cost.
  * @param {Store} store
  * @returns {Kinds}
  */

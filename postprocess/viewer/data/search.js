@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Search: which spans match, their number and time, and the way from one to the next.
+// Search: the matching spans, their number and time, and steps from one to the next.
 //
-// The pattern is tried on every distinct name once and only on its beginning, so the number of spans costs one quick
-// pass. A pattern with `=` or `\(` in it is also tried on calls as they are shown, `read(3)=EAGAIN`, each distinct one
-// once. As in the original viewer, names that begin with a dash match only patterns that do, unless a kind was asked for,
-// and while rows are highlighted only what lies on those is found.
+// The pattern is tried once on every distinct name, and only on its beginning, so all spans together cost one quick
+// pass. A pattern with `=` or `\(` in it is also tried on calls as displayed, `read(3)=EAGAIN`, each distinct one
+// once. As in the original viewer, names that begin with a dash match only patterns that do, unless a kind is selected,
+// and while rows are highlighted, only spans on those are found.
 
 import { callsInParts, lengthsOf } from "./calls.js";
 import { countText, durationText, parseDuration, UNSEEN } from "./format.js";
@@ -22,24 +22,24 @@ import { Things } from "./things.js";
  * @import {Lane} from "./rows.js"
  */
 
-/** Spans that are looked at together: their list stays in the processor's cache. */
+/** Spans processed together: their list stays in the processor's cache. */
 const FOUND_BLOCK = 1 << 14;
-/** Spans whose texts are numbered together before a search needs them: some ms. */
+/** Spans whose texts are numbered in one step of preparation, before a search needs them: some ms. */
 const PREPARED_TOGETHER = 1 << 19;
 
-/** Whether a pattern asks for more than a name: for arguments, returned values, counters. @param {string} pattern */
+/** True if a pattern refers to more than a name: to arguments, returned values or counters. @param {string} pattern */
 const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
 
-/** Names that are highlighted together. */
+/** Maximum number of names that are highlighted together. */
 const JOINED_MAX = 2;
 
-/** A character as a regular expression says it that shows it. @param {string} character */
+/** The visible escape of a character in a regular expression. @param {string} character */
 const escapedCharacter = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /** The pattern that matches one name and no other. @param {string} name */
 export const exactly = (name) => `^${name.slice(0, TEXT_MAX).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z][a-z0-9_]*):/g, "$1\\:").replace(UNSEEN, escapedCharacter)}$`;
 
-/** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
+/** A pattern for one name, joined to the previous pattern if that is for names. @param {string} before @param {string} one */
 export function patternWith(before, one) {
   if (!/^\^.*\$$/.test(before) || before === one) return one;
   const parts = before.split(/(?<=\$)\|(?=\^)/);
@@ -47,7 +47,7 @@ export function patternWith(before, one) {
 }
 
 /**
- * What is looked for: selectors and a regular expression, empty for any name; `invert` turns the expression round;
+ * A query: selectors and a regular expression, empty for any name; `invert` inverts the expression;
  * `min` and `max` are durations as typed, empty for any duration.
  * @typedef {{pattern: string, ignoreCase: boolean, invert: boolean, min: string, max: string}} Query
  */
@@ -56,7 +56,7 @@ export function patternWith(before, one) {
 export const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: false, min: "", max: "" });
 
 /**
- * A number of matches: calls as wholes, in how many pieces they were found, and at which of these the search is.
+ * The text for the number of matches: calls count as wholes, with the number of pieces found and the current one.
  * @param {Things} things
  * @param {number} n pieces and other spans
  * @param {number} current -1 for none
@@ -77,40 +77,40 @@ export class Search {
     this.store = store;
     this.highlight = highlight;
     this.query = NOTHING;
-    /** Whether anything is looked for. */
+    /** True if there is a query. */
     this.active = false;
-    /** Durations that match, of pieces those of their calls, units of 10 ns. */
+    /** Bounds of matching durations, units of 10 ns; a piece has the duration of its call. */
     this.min = 0;
     this.max = Infinity;
-    /** What is wrong with the query. */
+    /** The error in the query. */
     this.error = "";
-    /** Where and of what kind matches are. */
+    /** Selected places and kinds of matches. */
     this.scope = new Scope(store);
-    /** By span, the number of what the pattern is tried on: its name, or its text. @type {Column} */
+    /** By span, the number of the string that the pattern is tried on: its name, or its text. @type {Column} */
     this.tried = store.name;
-    /** By that number, 1 if it matches. */
+    /** By that number, 1 if the string matches. */
     this.hits = new Uint8Array(0);
-    /** Texts without counters and with them, as far as they were needed. @type {(Texts | null)[]} */
+    /** Texts without counters and with them, once needed. @type {(Texts | null)[]} */
     this.texts = [null, null];
-    /** The matches, at the beginning of room that one search leaves to the next. */
+    /** The matches, at the beginning of memory that one search leaves to the next. */
     this.ids = new Uint32Array(0);
     this.room = new Uint32Array(0);
-    /** All calls, once they were asked for. @type {Calls | null} */
+    /** All calls, once requested. @type {Calls | null} */
     this.whole = null;
-    /** The making of these. @type {ReturnType<typeof callsInParts> | null} */
+    /** The computation of all calls in progress. @type {ReturnType<typeof callsInParts> | null} */
     this.underWay = null;
-    /** What `things` found last. @type {Things | null} */
+    /** The last result of `things`. @type {Things | null} */
     this.found = null;
-    /** Which of the matches is shown, -1 before the first. */
+    /** The place of the match shown, -1 before the first. */
     this.current = -1;
     /** @type {Map<Group, Lane>} */
     this.lanes = new Map();
-    /** What closedHomes() found last, and for what. @type {{ids: Uint32Array, key: string, having: Group[]}} */
+    /** The last result of closedHomes(), and its inputs. @type {{ids: Uint32Array, key: string, having: Group[]}} */
     this.homes = { ids: this.ids, key: "", having: [] };
   }
 
   /**
-   * Looks for something; a query without selectors, pattern and durations ends the search.
+   * Runs a query; one without selectors, pattern and durations ends the search.
    * @param {Query} query
    */
   find(query) {
@@ -165,19 +165,19 @@ export class Search {
     return this.whole;
   }
 
-  /** Takes a step towards all calls. */
+  /** Takes one step towards all calls. */
   putTogether() {
     this.underWay ??= callsInParts(this.store);
     const { done, value } = this.underWay.next();
     if (done) this.whole = value;
   }
 
-  /** What the matches are. */
+  /** The matches with calls as wholes. */
   get things() {
     return (this.found ??= new Things(this.store, () => this.calls, this.ids));
   }
 
-  /** The texts of all spans. @param {boolean} counters whether what was counted belongs to them */
+  /** The texts of all spans. @param {boolean} counters true to include counters */
   textsOf(counters) {
     const which = counters && (this.store.meta.flags & FLAG.COUNTERS) !== 0 ? 1 : 0;
     const texts = this.texts[which] ??= new Texts(this.store, which === 1);
@@ -185,7 +185,7 @@ export class Search {
     return texts;
   }
 
-  /** Numbers texts before a search needs them, a few at a time, and puts calls together. */
+  /** Numbers texts before a search needs them, a few at a time, and then puts calls together. */
   prepare() {
     const texts = this.texts[0] ??= new Texts(this.store, false);
     if (texts.count < this.store.n) texts.number(Math.min(texts.count + PREPARED_TOGETHER, this.store.n));
@@ -194,7 +194,7 @@ export class Search {
     setTimeout(() => this.prepare());
   }
 
-  /** Lists what matches and lies on highlighted rows, if any are. */
+  /** Lists the matches, only those on highlighted rows if there are any. */
   collect() {
     const { store: { n } } = this;
     let total = 0;
@@ -215,7 +215,7 @@ export class Search {
   }
 
   /**
-   * Lists those of some spans that the pattern and the durations, of pieces those of their calls, match; returns how many.
+   * Lists those of some spans that match the pattern and the durations, pieces by those of their calls; returns how many.
    * @param {Uint32Array} ids
    * @param {number} from
    * @param {number} to
@@ -239,7 +239,7 @@ export class Search {
     return keepTaken(ids, count, tried, hits);
   }
 
-  /** Moves those of some spans that lie on highlighted rows, if any are, to the front; returns how many. @param {Uint32Array} ids @param {number} count */
+  /** Moves spans on highlighted rows, if there are any, to the front; returns how many. @param {Uint32Array} ids @param {number} count */
   keepLit(ids, count) {
     if (!this.highlight.active) return count;
     let kept = 0;
@@ -247,12 +247,12 @@ export class Search {
     return kept;
   }
 
-  /** The highlighted rows have changed. */
+  /** Updates the matches after the highlighted rows have changed. */
   highlightChanged() {
     if (this.active) this.collect();
   }
 
-  /** The groups whose rows have matches, if all of these are closed: nothing of what was found can be seen then. @param {Group[]} groups */
+  /** The groups whose rows have matches, if all of these are closed, so that no match is visible. @param {Group[]} groups */
   closedHomes(groups) {
     const closed = groups.filter((group) => group.collapsed && !group.hidden);
     const key = closed.map((group) => group.name).join();
@@ -265,27 +265,27 @@ export class Search {
     return this.homes.having;
   }
 
-  /** Whether any piece of a call matches. @param {number} call */
+  /** True if any piece of a call matches. @param {number} call */
   finds(call) {
     return !this.active || this.things.found[call] === 1;
   }
 
-  /** Whether a span matches, whatever its duration. @param {number} i */
+  /** True if a span matches, regardless of its duration. @param {number} i */
   takes(i) {
     return this.hits[this.tried[i]] === 1 && this.scope.has(i);
   }
 
-  /** Whether durations are bounded. */
+  /** True if durations are bounded. */
   get bounded() {
     return this.min > 0 || this.max < Infinity;
   }
 
-  /** Whether a duration is one of those looked for. @param {number} d */
+  /** True if a duration is within the bounds. @param {number} d */
   isWithin(d) {
     return d >= this.min && d <= this.max;
   }
 
-  /** How long each span is, of pieces their call; made when it is needed first. @returns {Column} */
+  /** The length of each span, for pieces that of their call; computed on first use. @returns {Column} */
   get lengths() {
     const value = lengthsOf(this.store, this.calls);
     Object.defineProperty(this, "lengths", { value });
@@ -297,7 +297,7 @@ export class Search {
     return this.takes(i) && (!this.bounded || this.isWithin(this.lengths[i]));
   }
 
-  /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */
+  /** True if a span keeps its colour: all do while there is no query. @param {number} i */
   shows(i) {
     return !this.active || this.matches(i);
   }
@@ -319,7 +319,7 @@ export class Search {
   }
 
   /**
-   * The next match after the current one, or around a time if there is none yet; -1 if nothing matches.
+   * The next match after the current one, or around a time if there is no current one; -1 if nothing matches.
    * @param {number} direction 1 or -1
    * @param {number} time
    */
@@ -335,7 +335,7 @@ export class Search {
     return this.ids[this.current];
   }
 
-  /** What was found, and how much of it starts in sight, in words. @param {{t0: number, t1: number}} seen */
+  /** The result in words, with the matches that start in the visible range. @param {{t0: number, t1: number}} seen */
   text({ t0, t1 }) {
     if (this.error !== "") return this.error;
     if (!this.active) return "";

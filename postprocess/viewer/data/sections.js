@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sections: parts of a group of rows that can be folded. The CPUs of each of several machines are one, with a header of
-// its own; so is each thread of a host that runs a CPU of a guest, with what the guest does there, and stays when the rest is folded.
+// Sections: foldable parts of a group of rows. The CPUs of each of several machines are a section, with a header of
+// its own; so is each thread of a host that runs a CPU of a guest, together with the guest's row: the thread's row stays when the rest is folded.
 
 import { shownName } from "./format.js";
 /**
@@ -8,9 +8,9 @@ import { shownName } from "./format.js";
  * @import {Machine, Machines} from "./machines.js"
  */
 
-/** Rows `from` to `to` - 1 of a group; with `head` the first stays when they are folded, without it there is a header called `title`, with more `about` it. @typedef {{title: string, about: string, from: number, to: number, head: boolean, folded: boolean}} Section */
+/** Rows `from` to `to` - 1 of a group; with `head`, the first row stays when they are folded; without, there is a header with the text `title` and details in `about`. @typedef {{title: string, about: string, from: number, to: number, head: boolean, folded: boolean}} Section */
 
-/** Headers of sections in the order of rows: the first is this, the next one less. */
+/** Numbers of the headers of sections, in the order of rows: the first is this, each next one less. */
 const FIRST_HEADER = -2;
 
 /** The CPUs of each machine, if there are several. @param {Machines} meta @param {number[]} cpus of the rows, ascending @returns {Section[]} */
@@ -25,33 +25,33 @@ export function machineSections({ machines = [] }, cpus) {
   })).filter(({ from, to }) => from < to);
 }
 
-/** What stands under each of some rows, `size` together. @param {string[]} labels @param {number} size @returns {Section[]} */
+/** Sections of `size` rows each, headed by their first row. @param {string[]} labels @param {number} size @returns {Section[]} */
 export const headedSections = (labels, size) => labels.flatMap((title, row) =>
   (row % size === 0 ? [{ title, about: "", from: row, to: row + size, head: true, folded: false }] : []));
 
 /** The section of a row. @param {Group} group @param {number} row */
 export const sectionOf = ({ sections }, row) => sections.find(({ from, to }) => row >= from && row < to);
 
-/** Whether a row is not to be seen, since its section is folded. @param {Group} group @param {number} row */
+/** True if a row is hidden because its section is folded. @param {Group} group @param {number} row */
 export function isFoldedAway(group, row) {
   const section = sectionOf(group, row);
   return section !== undefined && section.folded && !(section.head && row === section.from);
 }
 
-/** What stands in place of a row that is folded away: the header of its section, or its first row. @param {Group} group @param {number} row */
+/** The row or header shown in place of a row that is folded away: the header of its section, or its first row. @param {Group} group @param {number} row */
 export function standIn(group, row) {
   const section = sectionOf(group, row);
   if (section === undefined) return row;
   return section.head ? section.from : FIRST_HEADER - group.sections.indexOf(section);
 }
 
-/** The section that a row's number is the header of, if it is none of a group. @param {Group} group @param {number} row @returns {Section | undefined} */
+/** The section whose header has this number; undefined for a row of the group. @param {Group} group @param {number} row @returns {Section | undefined} */
 export const sectionOfHeader = ({ sections }, row) => sections[FIRST_HEADER - row];
 
-/** What is written at a row or a header. @param {Group} group @param {number} row */
+/** The label of a row or a header. @param {Group} group @param {number} row */
 export const titleOf = (group, row) => (row >= 0 ? group.labels[row] : sectionOfHeader(group, row)?.title ?? group.title);
 
-/** Rows with the headers of their sections, each before the first of its rows, or alone where none is to be seen. @param {Group} group @param {number[]} rows */
+/** Rows with the headers of their sections, each before the first of its rows, or alone if none is visible. @param {Group} group @param {number[]} rows */
 export function withHeaders(group, rows) {
   const heads = group.sections.filter(({ head }) => !head);
   if (heads.length === 0) return rows;
@@ -60,11 +60,11 @@ export function withHeaders(group, rows) {
   return [...all, ...rows.filter((row) => !sectionOf(group, row))];
 }
 
-/** Which sections are folded, for an address. @param {Group[]} groups */
+/** The folded sections, in the form of the address. @param {Group[]} groups */
 export const foldedText = (groups) => groups.flatMap(({ name, sections }) =>
   sections.flatMap(({ folded }, n) => (folded ? [`${name}.${n}`] : []))).join();
 
-/** Folds those that an address says, and opens all others. @param {Group[]} groups @param {string} text */
+/** Folds the sections listed in an address, and opens all others. @param {Group[]} groups @param {string} text */
 export function foldAsSaid(groups, text) {
   const said = new Set(text.split(","));
   for (const { name, sections } of groups) for (const [n, section] of sections.entries()) section.folded = said.has(`${name}.${n}`);

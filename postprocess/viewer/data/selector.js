@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Selectors: words such as `cpu:0,2-3` or `kind:syscall` in the search box that say where, and of what kind, spans are
-// looked for, and `size:17`, what a field of a program's event is. What is left of the text is the pattern, and all of them
-// hold together. `\:` is a colon of a pattern, and so is one after a word that is not a selector but stands in names: `trace:4b`.
+// Selectors: words in the search box, such as `cpu:0,2-3` or `kind:syscall`, that restrict the place and the kind of spans,
+// or `size:17`, the value of a field of a program's event. The remaining text is the pattern, and a match fulfils all of
+// them. `\:` is a colon of a pattern, and so is one after a word that is not a selector but occurs in names: `trace:4b`.
 
 import { valuesOf } from "./field.js";
 import { threadText } from "./format.js";
@@ -15,7 +15,7 @@ import { targetCpus, targetThreads } from "./targets.js";
 /** A selector: a word and a colon, between spaces. */
 export const SELECTOR = /(?<=^|\s)([a-z][a-z0-9_]*):(\S*)(?=\s|$)/g;
 
-/** What `kind:` takes. */
+/** The words that `kind:` takes, and their kinds. */
 export const KIND_WORDS = new Map(/** @type {[string, number[]][]} */ ([
   ["idle", [Kind.IDLE, Kind.LOW_POWER, Kind.C_EXIT]], ["user", [Kind.USER]], ["guest", [Kind.GUEST]],
   ["kernel", [Kind.SYSCALL, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.KERNEL, Kind.SCHED]], ["syscall", [Kind.SYSCALL]],
@@ -26,18 +26,18 @@ export const KIND_WORDS = new Map(/** @type {[string, number[]][]} */ ([
   ["stolen", [Kind.STEAL]],
 ]));
 
-/** The word before the beginning of a trace's id, in marks as well. */
+/** The word before the start of a trace's id, which also occurs in marks. */
 const TRACE = "trace";
 
-/** RPCs have numbers of 16 bits. */
+/** The count of RPC numbers, which have 16 bits. */
 const RPC_NUMBERS = 1 << 16;
 
 /** @typedef {"cpu" | "pid" | "rpc" | "kind" | "woken" | "to" | "name"} SelectorKey */
 /** @typedef {(value: number) => boolean} NumberTest */
 
 /**
- * By selector: the values that spans have, a test of them for one of the parts between commas (nothing if it is none), and
- * what the parts may be.
+ * By selector: the values that spans have, a test of them for one of the parts between commas (null if invalid), and
+ * a description of valid parts.
  * @type {Map<string, {values: (store: Store) => ArrayLike<number>, test: (store: Store, part: string) => NumberTest | null, may: (store: Store) => string}>}
  */
 const SELECTORS = new Map([
@@ -57,12 +57,12 @@ function rangeTest(part) {
   return (value) => value >= Number(from) && value <= max;
 }
 
-/** A test for the number of a thread, or a part of a name that it has or had. @param {Store} store @param {string} part @returns {NumberTest | null} */
+/** A test for the number of a thread, or a part of its present or a former name. @param {Store} store @param {string} part @returns {NumberTest | null} */
 function threadTest(store, part) {
   return rangeTest(part) ?? (part === "" ? null : (pid) => threadText(store, pid).includes(part) || (store.earlier.get(pid)?.includes(part) ?? false));
 }
 
-/** A test that what has no target fails. @param {NumberTest | null} test @returns {NumberTest | null} */
+/** A test that fails for spans without a target. @param {NumberTest | null} test @returns {NumberTest | null} */
 const ofTargets = (test) => test && ((target) => target >= 0 && test(target));
 
 /** @param {string} part @returns {NumberTest | null} */
@@ -76,28 +76,28 @@ function wordsOf(present) {
   return [...KIND_WORDS].flatMap(([word, kinds]) => (kinds.some((kind) => present.has(kind)) ? [word] : [])).join(", ");
 }
 
-/** The ids of traces of OpenTelemetry that names tell, by name; null if none does. @param {readonly string[]} names */
+/** The ids of OpenTelemetry traces that occur in names, by name; null if none does. @param {readonly string[]} names */
 function tracesOf(names) {
   const fields = valuesOf(names, "trace_id");
   const traces = names.map((name, at) => (fields?.[at] ?? /\btrace:([0-9a-f]+)/i.exec(name)?.[1])?.toLowerCase());
   return traces.some((trace) => trace !== undefined) ? traces : null;
 }
 
-/** The spans that selectors take. */
+/** The spans selected by all selectors. */
 export class Scope {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    /** 1 for what is taken, by RPC, by the index of the CPU or thread, by kind, by the place of the thread woken or of its CPU among such targets, by name; null for all. Names of rows are never taken. @type {Record<SelectorKey, Uint8Array | null>} */
+    /** 1 for each value selected, by RPC, by index of the CPU or thread, by kind, by the place of the woken thread or its CPU among such targets, by name; null for all. Labels of rows are never selected. @type {Record<SelectorKey, Uint8Array | null>} */
     this.takes = { cpu: null, pid: null, rpc: null, kind: null, woken: null, to: null, name: null };
     if (store.kinds.has(Kind.LABEL)) this.takes.kind = Uint8Array.from(KIND_NAMES, (_, kind) => (kind === Kind.LABEL ? 0 : 1));
-    /** The selectors met. @type {Set<string>} */
+    /** The selectors used. @type {Set<string>} */
     this.keys = new Set();
   }
 
   /**
-   * Takes no more than one more selector does; returns what is wrong with that, or null if it is text: a word that is not
-   * a selector, but stands in names.
+   * Narrows the scope by one more selector; returns an error, empty if there is none, or null if it is text: a word that is not
+   * a selector, but occurs in names.
    * @param {string} key @param {string} parts
    * @returns {string | null}
    */
@@ -137,7 +137,7 @@ export class Scope {
       && (!rpc || rpc[rpcOf(store, i)] === 1) && (!name || name[store.name[i]] === 1);
   }
 
-  /** Moves those of some spans that are taken to the front; returns how many. @param {Uint32Array} ids @param {number} count */
+  /** Moves the selected spans to the front; returns how many. @param {Uint32Array} ids @param {number} count */
   keep(ids, count) {
     const { takes: { kind, cpu, pid, rpc, woken, to, name }, store } = this;
     if (woken) count = keepTaken(ids, count, targetThreads(store).column, woken);
@@ -160,11 +160,11 @@ export class Scope {
 const rpcOf = ({ rpc }, i) => (rpc[i] > 0 ? rpc[i] & (RPC_NUMBERS - 1) : 0);
 
 /**
- * Moves those of some spans of which the value of a column is taken to the front; returns how many.
+ * Moves spans with a selected value in a column to the front; returns how many.
  * @param {Uint32Array} ids
  * @param {number} count
  * @param {Column} column
- * @param {Uint8Array} takes by value, 0 or 1, which are added up: no branch can be guessed wrongly
+ * @param {Uint8Array} takes by value, 0 or 1, added up instead of tested: without a branch, no prediction can miss
  */
 export function keepTaken(ids, count, column, takes) {
   let kept = 0;
@@ -177,7 +177,7 @@ export function keepTaken(ids, count, column, takes) {
 }
 
 /**
- * Parts what was typed into selectors and the pattern.
+ * Splits the typed text into selectors and the pattern.
  * @param {Store} store
  * @param {string} text
  * @returns {{scope: Scope, pattern: string, error: string}}

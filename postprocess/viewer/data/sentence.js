@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a span was, or a whole call, as a sentence: who did what, where and for how long. Numbers follow below it.
+// Describes a span, or a whole call, in a sentence: who did what, where and for how long. Numbers follow below it.
 
 import { interruptedBy, wholeAround } from "./around.js";
 import { calledText, callText, cpuText, durationText, returnText, shownName, threadText, valueOf, wokenBy } from "./format.js";
@@ -15,7 +15,7 @@ import { wordOf } from "./words.js";
 /** Waits of threads that could run. */
 const RUNNABLE = "civq";
 
-/** What woke a thread, in words. @param {Store} store @param {number} arc @param {number} cause */
+/** The cause of a wakeup in words. @param {Store} store @param {number} arc @param {number} cause */
 export function causeText(store, arc, cause) {
   const where = `on ${cpuText(store, store.cpus[store.cpu[arc]])}`;
   if (cause < 0) return `something unknown ${where}`;
@@ -26,7 +26,7 @@ export function causeText(store, arc, cause) {
   return kind === Kind.USER || kind === Kind.KERNEL ? `${thread} ${where}` : `${thread} in ${callText(store, cause)} ${where}`;
 }
 
-/** What a whole is called, by its kind. @type {Record<number, string>} */
+/** The word for a whole, by its kind. @type {Record<number, string>} */
 const WORDS_OF_CALLS = Object.freeze({ [Kind.SYSCALL]: "call", [Kind.TRAP]: "fault", [Kind.IRQ]: "interrupt", [Kind.BH]: "bottom half" });
 
 /** @param {number} kind */
@@ -42,7 +42,7 @@ function waitSentence(store, chains, i, thread, time) {
   return `${thread} waited ${time} for ${what}${woken ? `, until ${causeText(store, arc, chains.causeOf(arc))} woke it` : ""}.`;
 }
 
-/** What a CPU was doing when an interrupt came, or a fault: the clause after a while. @param {Store} store @param {Chains} chains @param {number} i its first piece */
+/** The CPU's activity when an interrupt or a fault came: the clause after "while". @param {Store} store @param {Chains} chains @param {number} i its first piece */
 function meanwhileText(store, { cpus }, i) {
   const { kind, ret, pids, pid } = store;
   const thread = threadText(store, pids[pid[i]]);
@@ -58,7 +58,7 @@ function meanwhileText(store, { cpus }, i) {
   return pids[pid[i]] > 0 ? `${thread} ran` : "it was idle";
 }
 
-/** Times by name in words, most first. @param {Map<number, number>} times @param {(name: number, time: string) => string} textOf */
+/** Times by name in words, longest first. @param {Map<number, number>} times @param {(name: number, time: string) => string} textOf */
 const inWords = (times, textOf) => [...times].sort((a, b) => b[1] - a[1]).map(([name, time]) => textOf(name, durationText(time)));
 
 /**
@@ -87,11 +87,11 @@ export function sentenceOfCall(store, chains, { pieces, from, to, own, cut, wait
 }
 
 /**
- * A sentence about a span; empty for what has none.
+ * A sentence about a span; empty if its kind has none.
  * @param {Store} store
  * @param {Chains} chains
  * @param {number} i
- * @param {boolean} timed whether it is known how long it took
+ * @param {boolean} timed true if its duration is known
  */
 export function sentenceOf(store, chains, i, timed) {
   const { kind, cpus, cpu, pids, pid, dur, names, name, arg } = store;
@@ -130,10 +130,10 @@ export function sentenceOf(store, chains, i, timed) {
   }
 }
 
-/** Why a guest was left, by the name of the time in it. @param {string} name */
+/** The reason why a guest was left, from the name of the time in it. @param {string} name */
 const guestLeft = (name) => (name.startsWith("-guest-:") ? `, and left it for ${name.slice("-guest-:".length)}` : "");
 
-/** What the host did instead of running a CPU, by the name of that time. @param {string} name */
+/** The host's activity instead of running a CPU, from the name of that time. @param {string} name */
 function stolenBy(name) {
   const [, kind, what] = /^stolen:(exit|ran|idle|wakeup)_?(.*)$/.exec(name) ?? [];
   switch (kind) {

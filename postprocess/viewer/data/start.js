@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where somebody who knows nothing of a trace had better look first: extremes of it, found in one pass when they are asked for.
+// Starting points for a user who knows nothing of a trace: its extremes, found in one pass on request.
 
 import { EVENT, Kind } from "./tables.js";
 /**
@@ -7,17 +7,17 @@ import { EVENT, Kind } from "./tables.js";
  * @import {Store} from "./decode.js"
  */
 
-/** Parts of the trace of which the busiest is looked for. */
+/** Number of parts of the trace from which the busiest is chosen. */
 const MOMENTS = 40;
-/** Requests that are named. */
+/** Maximum number of requests to name. */
 export const REQUESTS_MAX = 3;
 
 /** A stretch of time, and the span at its start. @typedef {{i: number, from: number, to: number}} Stretch */
 
 /**
- * Extremes of a trace: of each reason the longest wait of a thread that runs user code, longest first; the longest
- * system call, from the start of its first piece to the end of its last; the longest requests; the longest time in
- * which a CPU stood still, and how often one did.
+ * Extremes of a trace: for each reason, the longest wait of a thread that runs user code, longest first; the longest
+ * system call, from the start of its first piece to the end of its last; the longest requests; the longest time that
+ * a CPU stood still, and how often CPUs did.
  * @typedef {{waits: Stretch[], call: Stretch | null, requests: Stretch[], stall: Stretch | null, stalls: number}} Extremes
  */
 
@@ -29,9 +29,9 @@ export function extremesOf(store, calls) {
   const { n, start, dur, kind, pid, pids, event, events, rpc } = store;
   const runs = new Uint8Array(pids.length);
   for (let i = 0; i < n; i++) if (kind[i] === Kind.USER && pids[pid[i]] > 0) runs[pid[i]] = 1;
-  /** The requests that are being served, by number. @type {Map<number, number>} */
+  /** The requests in progress, by number. @type {Map<number, number>} */
   const served = new Map();
-  /** By event. @type {Map<number, Stretch>} */
+  /** The longest wait, by event. @type {Map<number, Stretch>} */
   const waits = new Map();
   /** @type {Extremes} */
   const found = { waits: [], call: null, requests: [], stall: null, stalls: 0 };
@@ -68,7 +68,7 @@ export function extremesOf(store, calls) {
   return found;
 }
 
-/** Puts a request among the longest, if it is one. @param {Stretch[]} requests @param {Stretch} request */
+/** Inserts a request among the longest, if it is one of them. @param {Stretch[]} requests @param {Stretch} request */
 function rankRequest(requests, request) {
   let at = requests.length;
   while (at > 0 && isLonger(requests[at - 1], request.from, request.to)) at--;
@@ -77,10 +77,10 @@ function rankRequest(requests, request) {
 }
 
 /**
- * The busiest of all runs of columns that are a fortieth of the trace long.
+ * The busiest run of columns that is a fortieth of the trace long.
  * @param {Float64Array} user parts of all CPUs' time, by column of the trace
  * @param {Float64Array} kernel
- * @returns {{from: number, to: number, part: number} | null} the columns from and to, and the part of their time; null if nothing ran
+ * @returns {{from: number, to: number, part: number} | null} the range of columns, and the busy part of their time; null if nothing ran
  */
 export function busiestOf(user, kernel) {
   const width = Math.max(Math.round(user.length / MOMENTS), 1);

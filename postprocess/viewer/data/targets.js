@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What wakeups and interrupts to other CPUs are aimed at, as columns by which spans are searched, grouped and sorted; made when
-// somebody asks for them first.
+// Targets of wakeups and of interrupts to other CPUs, as columns by which spans are searched, grouped and sorted; made on
+// first use.
 
 import { valueOf, wokenBy } from "./format.js";
 import { Kind } from "./tables.js";
@@ -9,7 +9,7 @@ import { Kind } from "./tables.js";
  * @import {Column} from "./part.js"
  */
 
-/** By span the place of its target among the targets, the first of which is -1: none. @typedef {{column: Column, numbers: number[]}} Targets */
+/** By span, the place of its target in `numbers`, the first of which is -1 for none. @typedef {{column: Column, numbers: number[]}} Targets */
 
 /** @type {WeakMap<Store, Targets>} */
 const THREADS = new WeakMap();

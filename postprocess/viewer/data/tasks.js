@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of parts that any thread may end: one for each name. A task has a row of its own, with its polls, which are parts
-// `NAME(task=NUMBER)` of threads, its life, `NAME(id=NUMBER)`, and the times `NAME.ready(id=NUMBER)` in which nobody polled it.
+// Rows of parts that any thread may end: one for each name. A task has its own row, with its polls, which are parts
+// `NAME(task=NUMBER)` of threads, its life, `NAME(id=NUMBER)`, and the times `NAME.ready(id=NUMBER)` when it was ready but not polled.
 
 import { valuesOf, withoutFields } from "./field.js";
 import { processOf, shownName } from "./format.js";
@@ -9,7 +9,7 @@ import { ASYNC_PART, PART } from "./kind.js";
 /** @import {Store} from "./decode.js" */
 
 /**
- * For these spans the label of the row on which each is, if any.
+ * The key and label of the row of each of these spans, if it has one.
  * @param {Store} store
  * @param {Uint32Array} points
  * @returns {Map<number, {key: string, label: string}>}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which spans read the same, so that a pattern is tried on each text once: as names have numbers, whole calls such as
-// `read(3)=EAGAIN` get them here, once the search box is used.
+// Numbers the distinct texts of spans, so that a pattern is tried on each once: like names, whole calls such as
+// `read(3)=EAGAIN` get numbers, once the search box is used.
 
 import { counterTexts } from "./counters.js";
 import { callText } from "./format.js";
@@ -8,15 +8,15 @@ import { isExecution, SYSCALL32 } from "./kind.js";
 import { Kind, KIND_NAMES } from "./tables.js";
 /** @import {Store} from "./decode.js" */
 
-/** Longest beginning of a name or a text that is tried. */
+/** Maximum length of the beginning of a name or a text that a pattern is tried on. */
 export const TEXT_MAX = 128;
-/** Kinds whose text is more than their name; counters are there for all execution. */
+/** Kinds whose text is more than their name; all execution may have counters in addition. */
 const CALL_KINDS = new Set(/** @type {number[]} */ ([Kind.SYSCALL, Kind.FREQ, Kind.MESSAGE, Kind.LOST, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.POINT]));
-/** Spans that get their numbers together; the table grows between them. */
+/** Spans numbered together; the table grows only between such blocks. */
 const TEXTS_BLOCK = 1 << 12;
 
 export class Texts {
-  /** @param {Store} store @param {boolean} counters whether what was counted is part of the text */
+  /** @param {Store} store @param {boolean} counters true if counters are part of the text */
   constructor(store, counters) {
     this.store = store;
     this.counters = counters;
@@ -24,13 +24,13 @@ export class Texts {
     this.spans = [];
     /** By span, the number of its text. @type {Uint16Array | Uint32Array} */
     this.of = new Uint16Array(store.n);
-    /** Spans that have their number. */
+    /** The count of spans that have their number. */
     this.count = 0;
     /** The number of each name that is a text by itself, -1 before it is met. */
     this.plain = new Int32Array(store.names.length).fill(-1);
     /**
-     * A table of what texts are made of, whose places `slotOf` says: name, kind and counters in one, argument, returned
-     * value, then the number; -1 where it is free.
+     * A hash table of the components of texts, with places from `slotOf`: name, kind and counters in one, argument, returned
+     * value, then the number; -1 if the slot is free.
      */
     this.slots = new Float64Array(16 * TEXTS_BLOCK).fill(-1);
   }
@@ -48,7 +48,7 @@ export class Texts {
     if (count === this.store.n) this.slots = new Float64Array(0);
   }
 
-  /** What a pattern is tried on. @param {number} i a span */
+  /** The text that a pattern is tried on. @param {number} i a span */
   text(i) {
     const { store, counters } = this;
     const call = callText(store, i).slice(0, TEXT_MAX);
@@ -68,7 +68,7 @@ export class Texts {
         of[i] = plain[which];
         continue;
       }
-      // Calls of 32-bit programs return other addresses.
+      // Calls of 32-bit programs show returned addresses differently.
       const which32 = 2 * which + (events[event[i]] >= SYSCALL32 ? 1 : 0);
       const sort = (which32 * 32 + kind[i]) * 16 + (counters ? ipc[i] & 15 : 0);
       let at = slotOf(sort, arg[i], ret[i]) & mask;
@@ -87,7 +87,7 @@ export class Texts {
   }
 }
 
-/** Where in a table the search for a text begins. @param {number} sort @param {number} arg @param {number} ret */
+/** The place in the table where the search for a text begins. @param {number} sort @param {number} arg @param {number} ret */
 function slotOf(sort, arg, ret) {
   const mixed = Math.imul(sort, 0x9e3779b1) ^ Math.imul(arg, 0x85ebca6b) ^ Math.imul(ret, 0xc2b2ae35);
   return mixed ^ (mixed >>> 15);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What some spans are: system calls, faults, interrupts and bottom halves as wholes, however many pieces of them are among the spans, and
-// anything else by itself. How many, how long together, and how much of that starts in a range of time.
+// Spans as things: system calls, faults, interrupts and bottom halves count as wholes, regardless of how many of their pieces are among
+// the spans, anything else by itself. Counts them, adds up their time, and finds the part of both that starts in a range of time.
 
 import { isPiece } from "./calls.js";
 import { seekStart } from "./rows.js";
@@ -10,7 +10,7 @@ import { Kind } from "./tables.js";
  * @import {Store} from "./decode.js"
  */
 
-/** Durations that are added up together, a power of two. */
+/** Durations added up per block, as a power of two. */
 const SUM_BITS = 8;
 const SUM_MASK = (1 << SUM_BITS) - 1;
 
@@ -24,7 +24,7 @@ class Timed {
     this.shortest = Infinity;
     this.longest = 0;
     this.total = 0;
-    /** Time of all before each block of them. */
+    /** The total time of all items before each block. */
     this.sums = new Float64Array((ids.length >>> SUM_BITS) + 1);
     for (let k = 0; k < ids.length; k++) {
       const d = dur[ids[k]];
@@ -36,14 +36,14 @@ class Timed {
     if ((ids.length & SUM_MASK) === 0) this.sums[ids.length >>> SUM_BITS] = this.total;
   }
 
-  /** Time of the first of them. @param {number} count */
+  /** The total time of the first `count` items. @param {number} count */
   timeOf(count) {
     let sum = this.sums[count >>> SUM_BITS];
     for (let k = (count >>> SUM_BITS) << SUM_BITS; k < count; k++) sum += this.dur[this.ids[k]];
     return sum;
   }
 
-  /** Those that start in a range. @param {number} t0 @param {number} t1 */
+  /** The count and time of the items that start in a range. @param {number} t0 @param {number} t1 */
   startingIn(t0, t1) {
     const { ids, start } = this;
     const from = seekStart(start, ids, 0, ids.length, t0);
@@ -55,14 +55,14 @@ class Timed {
 export class Things {
   /**
    * @param {Store} store
-   * @param {() => Calls} whole all calls, which are not asked for if there is no piece of one
+   * @param {() => Calls} whole returns all calls; not called if none of the spans is a piece
    * @param {Uint32Array} ids in order of time
    */
   constructor(store, whole, ids) {
     const { kind } = store;
     let others = 0;
     for (let k = 0; k < ids.length; k++) others += isPiece(kind[ids[k]]) ? 0 : 1;
-    /** How many of the spans are pieces. */
+    /** The number of spans that are pieces. */
     this.pieces = ids.length - others;
     const calls = this.pieces > 0 ? whole() : null;
     /** By call, 1 if any piece of it is among the spans. */
@@ -79,7 +79,7 @@ export class Things {
     let wholes = 0;
     for (let call = 0; call < this.found.length; call++) wholes += this.found[call];
     const numbers = new Uint32Array(wholes);
-    /** Of the calls, how many are interrupts and bottom halves, and the time spent in all of them on a CPU. */
+    /** The numbers of interrupts and of bottom halves among the calls, and the time of all calls on a CPU. */
     this.interrupts = this.halves = this.own = 0;
     if (calls) for (let call = 0, at = 0; call < this.found.length; call++) {
       if (this.found[call] === 0) continue;
@@ -88,7 +88,7 @@ export class Things {
       if (calls.store.kind[call] === Kind.IRQ) this.interrupts++;
       if (calls.store.kind[call] === Kind.BH) this.halves++;
     }
-    /** System calls and faults. */
+    /** The number of system calls and faults. */
     this.calls = wholes - this.interrupts - this.halves;
     this.parts = [new Timed(store, alone), new Timed(calls?.store ?? store, numbers)];
   }
@@ -109,7 +109,7 @@ export class Things {
     return Math.max(this.parts[0].longest, this.parts[1].longest);
   }
 
-  /** How many start in a range, and how long they are together. @param {number} t0 @param {number} t1 */
+  /** The count and total time of the things that start in a range. @param {number} t0 @param {number} t1 */
   startingIn(t0, t1) {
     const [one, other] = this.parts.map((part) => part.startingIn(t0, t1));
     return { count: one.count + other.count, time: one.time + other.time };

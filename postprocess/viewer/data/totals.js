@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a range of time holds: time by name, CPU and thread, and the longest spans; of all, or of what is searched.
+// Totals of a range of time: time by name, CPU and thread, and the longest spans; of all spans, or of those found by the search.
 //
-// A span that reaches over an end of the range counts with its part inside. Execution is taken from the rows of the
-// CPUs and waits from those of the threads, so the cost is that of the spans in the range, however long the trace.
+// A span that extends beyond an end of the range counts with its part inside. Execution is taken from the rows of the
+// CPUs and waits from those of the threads, so the cost is that of the spans in the range, regardless of the length of the trace.
 
 import { isPiece } from "./calls.js";
 import { isAbsent, isIdle, isKernel, staysOnCpu } from "./kind.js";
@@ -15,20 +15,20 @@ import { Kind } from "./tables.js";
  * @import {Index} from "./rows.js"
  */
 
-/** Rows of each table. */
+/** Maximum number of rows of each table. */
 const TOTALS_MAX = 20;
 
 /**
- * Time by what was done in it, units of 10 ns, and how often: spans, but calls, faults, interrupts and bottom halves as wholes; `whole` is how long these were under way in the range, and what else has a name took; `key` is a name's index, a CPU, or a thread.
+ * Time by activity, units of 10 ns, and how often: spans count singly, but calls, faults, interrupts and bottom halves as wholes; `whole` is how long these were in progress in the range, and for others the time they took; `key` is a name's index, a CPU, or a thread.
  * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, stalled: number, absent: number, wait: number, whole: number}} Sum
  */
 
-/** One of the longest: a span, or a call, fault or interrupt as a whole, as number `k` of what it is kept in; the span gone to for it; how much of its length lies in the range. @typedef {{of: Store, k: number, i: number, inside: number, length: number}} Long */
+/** One of the longest: a span, or a call, fault or interrupt as a whole, number `k` in the store `of`; `i` is the span to go to, `inside` the part of its length within the range. @typedef {{of: Store, k: number, i: number, inside: number, length: number}} Long */
 
 /** @param {Sum} sum */
 export const allTime = (sum) => sum.user + sum.kernel + sum.idle + sum.stalled + sum.absent + sum.wait;
 
-/** Which sum a span counts in: absent is time in which a CPU was offline, or of which nothing is known. @param {number} kind */
+/** The sum that a span counts in: absent is time when a CPU was offline, or of which nothing is known. @param {number} kind */
 function partOf(kind) {
   if (kind === Kind.WAIT) return "wait";
   if (isIdle(kind)) return "idle";
@@ -43,11 +43,11 @@ export class Totals {
   cpus = new Map();
   /** @type {Map<number, Sum>} */
   threads = new Map();
-  /** Names of which pieces of calls, faults, interrupts or bottom halves were met. @type {Set<number>} */
+  /** Names of the calls, faults, interrupts and bottom halves of which pieces are in the range. @type {Set<number>} */
   pieces = new Set();
-  /** By the name of what was waited for. @type {Map<number, Sum>} */
+  /** Waits by the name of their reason. @type {Map<number, Sum>} */
   waits = new Map();
-  /** The longest things that ran, longest first. @type {Long[]} */
+  /** The longest execution, longest first. @type {Long[]} */
   longest = [];
   /** The longest waits. @type {Long[]} */
   longestWaits = [];
@@ -69,7 +69,7 @@ export class Totals {
     if (this.pieces.size > 0) this.addCalls(search.calls, threads);
   }
 
-  /** Counts calls where pieces of them were met, and ranks those that ran in the range. @param {Calls} calls @param {Group} threads */
+  /** Counts the calls of which pieces were found, and ranks those that ran in the range. @param {Calls} calls @param {Group} threads */
   addCalls({ store, first }, threads) {
     const { n, start, dur, name, kind } = store;
     const { names, pieces, search, from, to } = this;
@@ -80,7 +80,7 @@ export class Totals {
       sum.count++;
       sum.whole += this.inside(store, call);
       const begunOrEnded = start[call] >= from || start[call] + dur[call] <= to;
-      // Nothing but what cuts in keeps a CPU from its interrupt, or bottom half.
+      // An interrupt or bottom half never leaves its CPU, so it is in progress throughout the range except while interrupted itself.
       if (begunOrEnded || staysOnCpu(kind[call]) || runsIn(this.store, threads.exec, threads.rowOf(first[call]), from, to)) this.rank(this.longest, store, call, first[call]);
     }
   }
@@ -106,12 +106,12 @@ export class Totals {
     if (part !== "idle" && !isPiece(kind[i])) this.rank(part === "wait" ? this.longestWaits : this.longest, this.store, i, i);
   }
 
-  /** How much of a span or call lies in the range. @param {Store} of @param {number} k */
+  /** The part of a span's or call's time within the range. @param {Store} of @param {number} k */
   inside({ start, dur }, k) {
     return Math.min(start[k] + dur[k], this.to) - Math.max(start[k], this.from);
   }
 
-  /** Puts a span or call among those of which most lies in the range, if it is one. @param {Long[]} longest @param {Store} of @param {number} k @param {number} i */
+  /** Inserts a span or call among those with most time within the range, if it is one of them. @param {Long[]} longest @param {Store} of @param {number} k @param {number} i */
   rank(longest, of, k, i) {
     const inside = this.inside(of, k);
     let at = longest.length;
@@ -131,5 +131,5 @@ export class Totals {
   }
 }
 
-/** The sums with most time. @param {Map<number, Sum>} sums */
+/** The sums with most time, largest first. @param {Map<number, Sum>} sums */
 export const mostTime = (sums) => [...sums.values()].sort((a, b) => allTime(b) - allTime(a)).slice(0, TOTALS_MAX);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A summary of any run of execution spans, from sums over blocks of 8, 64, 512 ... of them.
 //
-// One tree covers the lists of all rows of a group, end to end. Blocks that reach over the border between two rows
-// do no harm: a run lies in one row, and only blocks inside the run are used. The sums of blocks are kept with 24 bits,
-// far more than a pixel can show; exact totals are taken from the spans (totals.js).
+// One tree covers the lists of all rows of a group, end to end. Blocks that extend over the border between two rows
+// do no harm: a run is within one row, and only blocks inside the run are used. The sums of blocks have a precision of 24 bits,
+// far more than a pixel can show; exact totals are computed from the spans (totals.js).
 
 import { isIdle } from "./kind.js";
 import { seekStart } from "./rows.js";
 import { Kind } from "./tables.js";
 /** @import {Store} from "./decode.js" */
 
-/** Spans in a block of the lowest level, and blocks in a block of the next. */
+/** Spans in a block of the lowest level, and blocks in a block of the next, also as a power of two. */
 export const FAN = 8;
 export const FAN_BITS = 3;
-/** Spans, as a power of two, of which the start of the first is kept beside that of others, where a search finds it sooner. */
+/** Distance in spans, as a power of two, between the starts that are copied into a dense array for a faster search. */
 const STRIDE_BITS = 6;
-/** A block is small if a run has this many of them. */
+/** A block is small if a run has at least this many of them. */
 const ROUGH = 16;
 
-/** Bits of a child's number, and the number that stands for none. */
+/** Bits of a child's number, and the number for no child. */
 const NIBBLE = 4;
 const NO_CHILD = 15;
 
 /**
- * What a run of spans comes to: time by mode, and a span that stands for user and one for kernel mode (-1 if there is
+ * The summary of a run of spans: time by mode, and a representative span for user and for kernel mode (-1 if there is
  * none): the longest of the block that has most of that time.
  */
 export class Summary {
@@ -32,7 +32,7 @@ export class Summary {
   kernel = 0;
   userSpan = -1;
   kernelSpan = -1;
-  /** The blocks that have most of the time so far, and their levels; spans are of level 0. */
+  /** The blocks with most time so far, and their levels; spans are of level 0. */
   userMax = -1;
   userAt = 0;
   userLevel = 0;
@@ -65,8 +65,8 @@ export class Summary {
 }
 
 /**
- * Sums of the blocks of one level. A byte of `longest` says which child has most of the block's user time, in its low
- * nibble, and of its kernel time in the high one.
+ * Sums of the blocks of one level. A byte of `longest` has the number of the child with most of the block's user time in its
+ * low nibble, and of that with most kernel time in the high one.
  * @typedef {{idle: Float32Array, user: Float32Array, kernel: Float32Array, longest: Uint8Array}} Level
  */
 
@@ -94,8 +94,8 @@ export class SummaryTree {
   }
 
   /**
-   * The end of a run, moved down to the border of a block that is small against the run: such a run is summed up
-   * from few blocks, and what is left out begins the next.
+   * The end of a run, moved down to the border of a block that is small compared with the run: such a run is summed up
+   * from few blocks, and the spans cut off begin the next run.
    * @param {number} from
    * @param {number} to
    */
@@ -106,7 +106,7 @@ export class SummaryTree {
   }
 
   /**
-   * The first position from `from` on, below `to`, whose span starts at `time` or later, as `seekStart` finds it; both lie in one row.
+   * The first position from `from` on, below `to`, whose span starts at `time` or later, like `seekStart`; both positions are in one row.
    * @param {number} from
    * @param {number} to
    * @param {number} time
@@ -175,7 +175,7 @@ export class SummaryTree {
     if (longest[at] >>> NIBBLE !== NO_CHILD) out.addKernel(kernel[at], level, at);
   }
 
-  /** The span that stands for a block: the longest child of the longest child. @param {number} level @param {number} at @param {number} shift to the nibble of the mode */
+  /** The span that represents a block: the longest child of the longest child, and so on. @param {number} level @param {number} at @param {number} shift to the nibble of the mode */
   longestOf(level, at, shift) {
     for (; level > 0; level--) at = at * FAN + ((this.levels[level - 1].longest[at] >>> shift) & NO_CHILD);
     return this.ids[at];
@@ -210,7 +210,7 @@ function addSpans({ idle, user, kernel, longest }, { kind, dur }, ids) {
         }
       }
     }
-    // Memory that is never written is none: threads have no idle time.
+    // Pages that are never written take no memory: threads have no idle time.
     if (idleTime > 0) idle[block] = idleTime;
     user[block] = userTime;
     kernel[block] = kernelTime;
@@ -235,7 +235,7 @@ function addTimes(times, below) {
   }
 }
 
-/** The child of a block that has most time of a mode, NO_CHILD if none has a span of it. @param {Float32Array} times @param {Uint8Array} longest @param {number} shift @param {number} block */
+/** The child of a block with most time in a mode, NO_CHILD if none has a span in it. @param {Float32Array} times @param {Uint8Array} longest @param {number} shift @param {number} block */
 function longestChild(times, longest, shift, block) {
   let max = -1;
   let which = NO_CHILD;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What programs count: a row for each name in each process, on which a value holds until the next.
+// Values that programs count: a row for each name in each process, on which a value holds until the next.
 
 import { processOf, shownName, threadText, valueOf } from "./format.js";
 import { VALUE } from "./kind.js";
@@ -10,18 +10,18 @@ import { indexByRow, laneOf } from "./rows.js";
  * @import {Lane} from "./rows.js"
  */
 
-/** The group of these rows. */
+/** The name of the group of these rows. */
 export const VALUES = "VAL";
-/** Rows that a page opens with, at most. */
+/** Maximum number of rows for the group to be open at first. */
 const OPEN_MAX = 8;
 
-/** Whether a span is a value. @param {Store} store @param {number} i */
+/** True if a span is a value. @param {Store} store @param {number} i */
 const isValue = ({ event, events }, i) => events[event[i]] === VALUE;
 
 /**
- * The rows of values, in the order of the first of each.
+ * The rows of values, in the order of the first value of each.
  * @param {Store} store
- * @param {Uint32Array} marks the spans among which values are
+ * @param {Uint32Array} marks the marks, which include the values
  * @returns {Parts | null}
  */
 export function valueParts(store, marks) {
@@ -41,17 +41,17 @@ export function valueParts(store, marks) {
   return { name: VALUES, title: "Values", keys: labels.map((_, row) => row), labels, rowOf, points, open: labels.length <= OPEN_MAX };
 }
 
-/** The lane of one row with those marks that have flags: values have rows. @param {Store} store @param {Lane} marks @returns {Lane} */
+/** A lane of one row with the marks drawn as flags: all but values, which have rows. @param {Store} store @param {Lane} marks @returns {Lane} */
 export function flagged(store, marks) {
   if (!store.events.includes(VALUE)) return marks;
   const ids = marks.ids.filter((i) => !isValue(store, i));
   return laneOf(store, indexByRow(1, new Int32Array(ids.length), ids));
 }
 
-/** How much a value is. @param {Store} store @param {number} i */
+/** The amount of a value. @param {Store} store @param {number} i */
 export const amountOf = (store, i) => valueOf(store.arg[i]) ?? 0;
 
-/** From the least to the greatest value of a row, and 0. @param {Store} store @param {Group} group @param {number} row */
+/** The range of the values of a row, which always includes 0. @param {Store} store @param {Group} group @param {number} row */
 export function rangeOfValues(store, { points }, row) {
   const range = { min: 0, max: 0 };
   for (let k = points.first[row]; k < points.first[row + 1]; k++) {

@@ -14,11 +14,11 @@ import { OUTER_PART } from "../view/view.js";
  * @import {Look} from "./look.js"
  */
 
-/** An arc narrower than this is skipped; of the others at most this many are drawn, the longest. */
+/** Arcs narrower than this are skipped; of the others, at most this many are drawn, the longest. */
 const ARC_MIN = 6;
 const ARC_MAX = 250;
 
-/** CSS pixels to either side of the picture in which arcs are drawn, too. */
+/** CSS pixels to either side of the picture in which arcs are still drawn. */
 const ROOM_BESIDE = 16;
 
 export class Arcs {
@@ -34,13 +34,13 @@ export class Arcs {
     this.focus = focus;
     this.look = look;
     this.context = context;
-    /** Those drawn, from end to end. @type {Spot[]} */
+    /** Arcs drawn, from end to end. @type {Spot[]} */
     this.drawn = [];
     this.intervals = new Map(lanes.map((lane) => [lane, new IntervalIndex(store, lane)]));
   }
 
   /**
-   * The longest arcs that reach into the view, at most ARC_MAX.
+   * The longest arcs that intersect the view, at most ARC_MAX.
    * @param {Lane} lane
    */
   longest(lane) {
@@ -58,7 +58,7 @@ export class Arcs {
   }
 
   /**
-   * Arcs of one sort, on all groups whose rows they connect.
+   * Draws arcs of one sort, in all groups whose rows they connect.
    * @param {Lane} lane
    * @param {Group[]} groups
    * @param {string} color
@@ -80,8 +80,8 @@ export class Arcs {
   }
 
   /**
-   * The wakeups of a chain, and between two of them the time in which the woken thread came to wake the next.
-   * @param {Step[]} chain the last wakeup first
+   * Draws the wakeups of a chain and, between two of them, the time from the woken thread's start until it wakes the next.
+   * @param {Step[]} chain latest wakeup first
    */
   drawChain(chain) {
     const { context: c } = this;
@@ -108,19 +108,19 @@ export class Arcs {
     }
   }
 
-  /** Where a chain's path runs on a row: below its spans, whose names stay legible. @param {Item} item */
+  /** The height of a chain's path on a row: below its spans, whose names stay legible. @param {Item} item */
   below(item) {
     const { view } = this;
     return view.middle(item) + view.bodyHeight(item) * OUTER_PART + 1;
   }
 
   /**
-   * One arc, in the fill colour, on a ground that sets it off.
+   * Draws one arc in the fill colour, with an outline that sets it off.
    * @param {number} i
    * @param {Item} from
    * @param {Item} to
    * @param {boolean} dashed
-   * @param {(item: Item) => number} [heightOf] where it ends on a row, the middle if that is not said
+   * @param {(item: Item) => number} [heightOf] height of its ends on a row, the middle by default
    */
   arc(i, from, to, dashed, heightOf = (item) => this.view.middle(item)) {
     const { context: c } = this;
@@ -132,7 +132,7 @@ export class Arcs {
     const same = y0 === y1;
     const cx = same ? (x0 + x1) / 2 : x1;
     const cy = same ? y0 - from.h * 0.9 : y0;
-    // Only the part in sight: dashes cost their number, also where nobody sees them.
+    // Draw the visible part only: dashes cost time by their number, even outside the canvas.
     const along = (/** @type {number} */ x) => {
       const part = x1 > x0 ? Math.min(Math.max((x - x0) / (x1 - x0), 0), 1) : Number(x > x0);
       return same ? part : 1 - Math.sqrt(1 - part);
@@ -163,13 +163,13 @@ export class Arcs {
 }
 
 /**
- * A coordinate of a quadratic curve's points and, where `s` and `t` differ, of the point that controls its part from one
+ * A coordinate of a quadratic curve's point or, if `s` and `t` differ, of the control point of its part from one
  * to the other.
  * @param {number} s @param {number} t @param {number} p0 @param {number} p1 @param {number} p2
  */
 const blossom = (s, t, p0, p1, p2) => (1 - s) * (1 - t) * p0 + ((1 - s) * t + s * (1 - t)) * p1 + s * t * p2;
 
-/** Whether a point lies within 4 pixels of an arc. @param {Spot} arc @param {number} x @param {number} y */
+/** True if a point is within 4 pixels of an arc. @param {Spot} arc @param {number} x @param {number} y */
 export function nearArc(arc, x, y) {
   const { x0, y0, x1, y1 } = arc;
   if (x < x0 - 4 || x > x1 + 4 || y0 === y1) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Locks and queues: on the row of a thread the locks it holds (a line with caps) and tries to get (dotted), on the
-// row of a lock its holder and who waits, on the row of a queue what stands in it, on that of an RPC where it waits.
+// Locks and queues: on a thread's row the locks it holds (a line with caps) and tries to get (dotted), on a
+// lock's row its holder and waiters, on a queue's row its contents, on an RPC's row its times in queues.
 
 import { shownName, threadText, valueOf } from "../data/format.js";
 import { isOfThreads } from "../data/groups.js";
@@ -20,19 +20,19 @@ import { FONT, inkOn } from "./palette.js";
  * @import {Look} from "./look.js"
  */
 
-/** Pixels from one level of lines to the next, and where there is room for the names of parts; what is kept free around all. */
+/** Pixels from one level of lines to the next, the same if there is room for names of parts, and the margin around all. */
 const BAR_STEP = 5;
 const PART_STEP = 13;
 const BARS_EDGE = 2;
-/** The same on the row of a lock or queue, if there is room. */
+/** Pixels from one waiter to the next on the row of a lock or queue, if there is room. */
 const WAITER_STEP = 16;
-/** Bars narrower than this, in CSS pixels, are drawn as ticks, one for as many pixels. */
+/** Bars narrower than this, in CSS pixels, are drawn as ticks, one per this many pixels. */
 const BAR_MIN = 2;
-/** Wider bars of a row drawn at most; of more, the longest. */
+/** Maximum number of wider bars drawn on a row; of more, the longest. */
 const BARS_MAX = 200;
 
 /**
- * The pixels that the bars of a thread's row take: as many as the names of parts need, if there is so much room.
+ * The pixels that the bars of a thread's row take: enough for the names of parts, if there is room for them.
  * @param {Group} group
  * @param {number} row
  * @param {number} room
@@ -58,11 +58,11 @@ export class Bars {
     this.lettering = lettering;
     this.context = context;
     this.spots = spots;
-    /** The times in sight on the row that is drawn. @type {TimeScale} */
+    /** The visible times on the row being drawn. @type {TimeScale} */
     this.times = view;
   }
 
-  /** The bars of one row. @param {Item} item */
+  /** Draws the bars of one row. @param {Item} item */
   draw(item) {
     const { layers, view } = this;
     const { group, row } = item;
@@ -81,7 +81,7 @@ export class Bars {
   }
 
   /**
-   * Positions of the bars in sight: all that are wide enough, and one of the short ones for each pixel.
+   * Positions of the visible bars: all that are wide enough, and of the short ones one per `BAR_MIN` pixels.
    * @param {Group} group
    * @param {number} from
    * @param {number} to
@@ -100,14 +100,14 @@ export class Bars {
     return found;
   }
 
-  /** Where a bar lies, clipped. @param {number} i */
+  /** The left and right edges of a bar, clipped. @param {number} i */
   extent(i) {
     const { store, times } = this;
     const x0 = Math.max(times.x(store.start[i]), -10);
     return [x0, Math.max(Math.min(times.x(store.start[i] + store.dur[i]), times.width + 10), x0 + 1.5)];
   }
 
-  /** What a thread holds, tries or is in: a part has its name in it, if there is room. @param {number} i @param {Item} item @param {number} level */
+  /** Draws a lock that a thread holds or tries, or a part that it is in, with its name inside if there is room. @param {number} i @param {Item} item @param {number} level */
   ofThread(i, item, level) {
     const { context: c } = this;
     const { store, view } = this;
@@ -125,7 +125,7 @@ export class Bars {
     this.spots.push({ i, x0, x1, y0: y, y1: y + h });
   }
 
-  /** A line with caps; dotted for a lock that is tried, dashed in a queue. @param {number} i @param {Item} item @param {number} y @param {number} [width] */
+  /** Draws a line with caps; dotted for a lock being tried, dashed in a queue. @param {number} i @param {Item} item @param {number} y @param {number} [width] */
   line(i, item, y, width = 2) {
     const { context: c } = this;
     const { store } = this;
@@ -154,7 +154,7 @@ export class Bars {
     }
   }
 
-  /** An RPC's time in a queue, on its row. @param {number} i @param {Item} item */
+  /** Draws an RPC's time in a queue, on the RPC's row. @param {number} i @param {Item} item */
   queued(i, item) {
     const { store, view } = this;
     const [x0, x1] = this.extent(i);
@@ -163,7 +163,7 @@ export class Bars {
     this.text(name, Math.max(x0, 0) + 4, x1, view.middle(item) - 8, this.look.palette.ink(this.color(i, item)));
   }
 
-  /** The holder of a lock, on its row. @param {number} i @param {Item} item */
+  /** Draws the holder of a lock, on the lock's row. @param {number} i @param {Item} item */
   holder(i, item) {
     const { context: c } = this;
     const { store, view } = this;
@@ -178,7 +178,7 @@ export class Bars {
     this.spots.push({ i, x0, x1, y0: y, y1: y + h });
   }
 
-  /** Who waits for a lock, from the top, or what stands in a queue, from the bottom, on its row. @param {number} i @param {Item} item @param {number} level */
+  /** Draws a waiter for a lock, stacked from the top, or an RPC in a queue, stacked from the bottom, on the row of the lock or queue. @param {number} i @param {Item} item @param {number} level */
   waiter(i, item, level) {
     const { view, store, look: { palette } } = this;
     const queued = store.kind[i] === Kind.QUEUE;
@@ -193,7 +193,7 @@ export class Bars {
     this.text(queued ? `RPC ${store.rpc[i] & 0xffff}` : thread, Math.max(x0, 0) + 4, x1, queued ? y - 8 : y + 8, palette.css.dim);
   }
 
-  /** As much of a text as fits. @param {string} text @param {number} x @param {number} x1 @param {number} y @param {string} color */
+  /** Draws as much of a text as fits. @param {string} text @param {number} x @param {number} x1 @param {number} y @param {string} color */
   text(text, x, x1, y, color) {
     const { context: c } = this;
     const { lettering } = this;
@@ -204,7 +204,7 @@ export class Bars {
     c.fillText(shown, x, y);
   }
 
-  /** By thread, on the row of a lock; by RPC in a queue; by lock on the row of a thread, parts by name. @param {number} i @param {Item} item */
+  /** The colour of a bar: by thread on the row of a lock, by RPC in a queue, by lock on the row of a thread, by name for parts. @param {number} i @param {Item} item */
   color(i, item) {
     const { store, look: { palette }, focus } = this;
     if (!focus.shows(i)) return palette.css.grey;
@@ -213,7 +213,7 @@ export class Bars {
   }
 }
 
-/** Whether a bar is a part of a program. @param {Store} store @param {number} i */
+/** True if a bar is a part of a program. @param {Store} store @param {number} i */
 const isPart = (store, i) => store.events[store.event[i]] === PART;
-/** Whether a bar is a lock that is held. @param {Store} store @param {number} i */
+/** True if a bar is a held lock. @param {Store} store @param {number} i */
 const isHeld = (store, i) => store.events[store.event[i]] === LOCK_HELD;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What draws over execution has.
+// The base of classes that draw over execution.
 
 /**
  * @import {Store} from "../data/decode.js"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one row looks like: its execution and waits as a few lines of pixels.
+// Composes one row: its execution and waits as a few lines of pixels.
 //
-// A row looks the same on all lines of pixels in a zone, so it is composed as one line for each. From the edge of a
-// row to its middle: `outer` is reached by kernel execution only, `inner` also by user execution, `core` also by waits,
-// `line` by idling. In `outer` and `inner` lies a stripe each, `outerStripe` and `innerStripe`, which in a span that is
-// wide enough has a colour of its own, by which calls and threads of one colour are told apart.
-// A span of one pixel and more is drawn as it is. Shorter spans are gathered pixel by pixel: each
-// zone gets as much colour as there is time in it, and a dot below the row says so. What a line of pixels cannot
-// show, names and curves, is listed on the way for the overlay.
+// A row looks the same on all lines of pixels in a zone, so each zone is composed as one line. From the edge of a
+// row to its middle: `outer` is filled by kernel execution only, `inner` also by user execution, `core` also by waits,
+// `line` also by idling. `outer` and `inner` each contain a stripe, `outerStripe` and `innerStripe`, which has its own
+// colour in spans that are wide enough, to tell calls and threads of one colour apart.
+// A span of at least one pixel is drawn as it is. Shorter spans are gathered pixel by pixel: each
+// zone gets more colour the more time is in it, and a dot below the row marks them. Items that a line of pixels cannot
+// show, names and curves, are collected for the overlay.
 
 import { isAbsent, isKernel, MORSE, WAIT_A } from "../data/kind.js";
 import { firstInLane, firstInRow, seekStart } from "../data/rows.js";
@@ -22,20 +22,20 @@ import { mix } from "./palette.js";
  * @import {Palette} from "./palette.js"
  */
 
-/** The least colour, of 256, that a pixel shows for the shortest moment of activity. */
+/** The minimum colour, of 256, of a pixel with even the shortest activity. */
 const MIN_COLOR = 28;
-/** Dashes of low power in CSS pixels. */
+/** Length of a dash of low power in CSS pixels. */
 const DASH = 5;
-/** Spans at least so wide in CSS pixels are listed for their names, and for their curves. */
+/** Minimum width in CSS pixels of spans that are collected for their names, and for their curves. */
 export const NAME_ROOM = 22;
 const CURVE_ROOM = 8;
-/** Spans at least so wide in CSS pixels have stripes. */
+/** Minimum width in CSS pixels of spans that have stripes. */
 const STRIPE_ROOM = 4;
-/** How much of its own colour a stripe has, of 256: the rest is that of its span. */
+/** The share of a stripe's own colour, of 256: the rest is the colour of its span. */
 const STRIPE_STRENGTH = 184;
 /** The lines that a row is composed of. */
 const ZONES = /** @type {const} */ (["outer", "outerStripe", "inner", "innerStripe", "core", "line", "dots"]);
-/** A dot of Morse code in CSS pixels, and how many letters stand at the end of a wait. */
+/** A dot of Morse code in CSS pixels, and the number of letters at the end of a wait. */
 export const MORSE_DOT = 2;
 const MORSE_LETTERS = 3;
 
@@ -62,9 +62,9 @@ export class RowLines {
     this.summary = new Summary();
     /** Spans with room for text. @type {Drawn[]} */
     this.roomy = [];
-    /** Spans that are curves or hatched. @type {Drawn[]} */
+    /** Spans drawn as curves or hatched. @type {Drawn[]} */
     this.curves = [];
-    /** Whether only what is searched or highlighted keeps its colour. */
+    /** True if only matches of the search, or spans on highlighted rows, keep their colour. */
     this.greys = false;
   }
 
@@ -82,7 +82,7 @@ export class RowLines {
   }
 
   /**
-   * Composes a row; while something is looked for or highlighted, all in grey and then that in colour.
+   * Composes a row; during a search or highlighting, first all in grey and then the matches in colour.
    * @param {Item} item
    * @param {Uint32Array} empty
    */
@@ -95,7 +95,7 @@ export class RowLines {
     if (this.greys) this.composeFound(item);
   }
 
-  /** Whether a span keeps its colour. @param {number} i */
+  /** True if a span keeps its colour. @param {number} i */
   colors(i) {
     return !this.greys || this.focus.shows(i);
   }
@@ -161,7 +161,7 @@ export class RowLines {
     if (drawn.w >= NAME_ROOM) this.roomy.push(drawn);
   }
 
-  /** Fills what a span that is not idle reaches. @param {number} i @param {number} a @param {number} b @param {number} color */
+  /** Fills the zones of a span that is not idle. @param {number} i @param {number} a @param {number} b @param {number} color */
   band(i, a, b, color) {
     this.line.fill(color, a, b);
     this.core.fill(color, a, b);
@@ -180,7 +180,7 @@ export class RowLines {
     if (inner !== 0) this.innerStripe.fill(mix(color, inner, STRIPE_STRENGTH), a, b);
   }
 
-  /** @param {number} a @param {number} b @param {number} from where the dashes begin @param {number} color */
+  /** @param {number} a @param {number} b @param {number} from start of the dashes @param {number} color */
   dash(a, b, from, color) {
     const period = Math.max(Math.round(DASH * this.ratio), 2);
     const on = Math.ceil(period / 2);
@@ -190,7 +190,7 @@ export class RowLines {
   }
 
   /**
-   * Draws what this.summary says into one pixel.
+   * Draws this.summary into one pixel.
    * @param {number} px
    * @param {number} scale device pixels per unit of time
    * @param {Palette} palette
@@ -233,7 +233,7 @@ export class RowLines {
       if (start[i] >= t1) break;
       const from = Math.round((start[i] - t0) * scale);
       const to = Math.max(Math.round((start[i] + dur[i] - t0) * scale), from + 1);
-      // Of short ones that begin in the same pixel, the first stands for all; a long one among them comes last.
+      // Of short waits that begin in the same pixel, the first stands for all; a long one among them comes last.
       next = to - from > 1 ? k + 1 : Math.max(k + 1, seekStart(start, waits.ids, k + 1, end, t0 + (from + 0.5) / scale));
       if (next - 1 > k && dur[waits.ids[next - 1]] * scale >= 1) next--;
       const a = Math.max(from, 0);
@@ -244,7 +244,7 @@ export class RowLines {
   }
 
   /**
-   * A wait between two device pixels: a line that ends in the letter of its reason, in Morse code; bold throughout if
+   * Draws a wait between two device pixels: a line that ends in the letter of its reason, in Morse code; bold throughout if
    * there is no room for the letter.
    * @param {number} i
    * @param {number} from
@@ -269,7 +269,7 @@ export class RowLines {
     }
   }
 
-  /** Matches, each at least one CSS pixel wide. @param {Item} item */
+  /** Draws matches, each at least one CSS pixel wide. @param {Item} item */
   composeFound(item) {
     const { store, view, look: { palette }, focus } = this;
     const { start, dur, kind } = store;
@@ -302,7 +302,7 @@ export class RowLines {
   }
 }
 
-/** Strokes of each code, in dots from its start. @type {Map<string, {begin: number, end: number}[]>} */
+/** Strokes of each Morse code, in dots from its start. @type {Map<string, {begin: number, end: number}[]>} */
 const MORSE_STROKES = new Map();
 
 /** @param {string} code dots and dashes */

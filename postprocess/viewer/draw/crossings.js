@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packets from one machine to another: a sloped line from the CPU that sent it to the one that received it.
+// Draws packets from one machine to another: a sloped line from the CPU that sent it to the one that received it.
 
 import { crossings } from "../data/crossings.js";
 import { Kind } from "../data/tables.js";
@@ -13,13 +13,13 @@ import { TX_COLOR } from "./messages.js";
  * @import {Look} from "./look.js"
  */
 
-/** At most this many are drawn; more would be a grey area. Of more than a few, what lies under them is seen through them. */
+/** Maximum number of packets drawn; more would be a grey area. Beyond `CLEAR` they become transparent, no less opaque than `FAINTEST`. */
 const MOST = 200;
 const CLEAR = 100;
 const FAINTEST = 0.3;
-/** If a trace has more packets than this, those between machines are found once the page has opened. */
+/** If a trace has more packets than this, those between machines are searched for after the page has opened. */
 const AT_ONCE = 50_000;
-/** The head of an arrow. */
+/** The size of an arrow's head. */
 const HEAD = 6;
 const HEAD_ANGLE = 0.4;
 
@@ -35,13 +35,13 @@ export class Crossings {
     this.focus = focus;
     this.look = look;
     this.context = context;
-    /** Where lines are. @type {{x0: number, y0: number, x1: number, y1: number}[]} */
+    /** The ends of the lines drawn. @type {{x0: number, y0: number, x1: number, y1: number}[]} */
     this.drawn = [];
     /** @type {Crossed} */
     this.all = { sent: new Uint32Array(0), received: new Uint32Array(0) };
-    /** The longest that any took, from which on none that began before reaches into the view. */
+    /** The longest travel time: packets sent earlier than this before the view do not extend into it. */
     this.longest = 0;
-    /** Whether packets are still to be looked for. */
+    /** True if packets are still to be searched for. */
     this.isDue = store.counts.kind[Kind.PACKET] > AT_ONCE && (store.meta.machines ?? []).length > 0;
     if (!this.isDue) this.find();
   }
@@ -77,7 +77,7 @@ export class Crossings {
     c.globalAlpha = 1;
   }
 
-  /** Each by itself: a path of hundreds of lines that cross takes twice as long. @param {{x0: number, y0: number, x1: number, y1: number}} line */
+  /** Draws one arrow: a single path of hundreds of crossing lines would take twice as long. @param {{x0: number, y0: number, x1: number, y1: number}} line */
   arrow({ x0, y0, x1, y1 }) {
     const { context: c } = this;
     c.beginPath();
@@ -93,7 +93,7 @@ export class Crossings {
   }
 }
 
-/** The first place from which on something holds. @param {{length: number}} list @param {(k: number) => boolean} holds */
+/** The first place that fulfils a monotonic condition. @param {{length: number}} list @param {(k: number) => boolean} holds */
 function firstFrom({ length }, holds) {
   let [low, high] = [0, length];
   while (low < high) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Strokes over execution: a sine while a CPU leaves a low-power state, hatching where nothing is known or done, red where a CPU stood still, and white
-// hatching for the time that recording itself took, once that is wide enough to be seen.
+// Strokes over execution: a sine wave while a CPU leaves a low-power state, hatching where nothing is known or done, red where a CPU stood still, and white
+// hatching for the time that recording itself took, once that is wide enough to be visible.
 
 import { isAbsent } from "../data/kind.js";
 import { firstInRow } from "../data/rows.js";
@@ -18,7 +18,7 @@ import { FONT } from "./palette.js";
 /** Half height and length of a wave in CSS pixels. */
 const WAVE_HEIGHT = 5;
 const WAVE_LENGTH = 12;
-/** Pixels that the recording of an entry has to fill to be drawn. */
+/** Minimum width in pixels of an entry's recording time to be drawn. */
 const OVERHEAD_MIN = 2;
 
 export class Curves extends Brush {
@@ -28,11 +28,11 @@ export class Curves extends Brush {
    */
   constructor(parts, context) {
     super(parts, context);
-    /** Entries whose recording is drawn. */
+    /** Number of entries whose recording time is drawn. */
     this.overheads = 0;
   }
 
-  /** @param {Drawn[]} drawn the spans that are curves or hatched */
+  /** @param {Drawn[]} drawn the spans drawn as curves or hatched */
   draw(drawn) {
     const { view, store, focus, look: { palette } } = this;
     for (const { i, x, w, item } of drawn) {
@@ -56,7 +56,7 @@ export class Curves extends Brush {
     c.stroke();
   }
 
-  /** The top of a row's spans, and with a width its size. @param {Item} item @param {number} w @returns {[number, number, number]} */
+  /** The top of a row's spans, the given width, and their height. @param {Item} item @param {number} w @returns {[number, number, number]} */
   bodyOf(item, w) {
     const { view } = this;
     const h = view.bodyHeight(item) * INNER_PART * 2;
@@ -80,7 +80,7 @@ export class Curves extends Brush {
     c.fillText(text, x + w / 2 - width / 2, y + h / 2 + 0.5);
   }
 
-  /** A dashed outline: nothing was done, and that is known. @param {number} x @param {number} y @param {number} w @param {number} h @param {string} color */
+  /** Draws a dashed outline: the CPU is known to have done nothing. @param {number} x @param {number} y @param {number} w @param {number} h @param {string} color */
   frame(x, y, w, h, color) {
     const { context: c } = this;
     const left = Math.max(x, -2);
@@ -91,7 +91,7 @@ export class Curves extends Brush {
     c.setLineDash([]);
   }
 
-  /** Hatches the time that recording the start of each span in sight took. */
+  /** Hatches the time that recording the start of each visible span took. */
   overhead() {
     const { view, store } = this;
     const w = (store.meta.entryNs / 10) * view.scale;
@@ -111,7 +111,7 @@ export class Curves extends Brush {
     }
   }
 
-  /** Diagonals in a rectangle. @param {number} x @param {number} y @param {number} w @param {number} h @param {string} color @param {number} step @param {number} width */
+  /** Fills a rectangle with diagonals. @param {number} x @param {number} y @param {number} w @param {number} h @param {string} color @param {number} step @param {number} width */
   hatch(x, y, w, h, color, step, width) {
     const { context: c } = this;
     c.save();
@@ -133,7 +133,7 @@ export class Curves extends Brush {
 }
 
 /**
- * How much of the CPUs' time recording took: what an entry costs, times their number.
+ * The share of the CPUs' time that recording took: the cost of an entry times their number.
  * @param {Store} store
  * @param {View} view
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What was counted during a span, as a small dial at its lower left: instructions per cycle from 0 on the left to 3.5
+// The counters of a span, as a small dial at its lower left: instructions per cycle from 0 on the left to 3.5
 // and more on the right, grey when slow, red when fast; and in orange the misses of the last-level cache, with a line
-// below the span as long as they took.
+// below the span as long as the time they took.
 
 import { isKernel } from "../data/kind.js";
 import { FLAG } from "../data/tables.js";
@@ -16,16 +16,16 @@ import { INNER_PART, OUTER_PART } from "../view/view.js";
 
 /** Radius of a dial in CSS pixels. */
 const DIAL = 7;
-/** Height of a span that has room for a dial next to its name. */
+/** Minimum height of a span to have room for a dial next to its name. */
 const DIAL_ROOM = 20;
 /** Colours of needles, on the light face of a dial. */
 const SLOW_COLOR = "#8a929c";
 export const MIDDLE_COLOR = "#1c5fc4";
 const FAST_COLOR = "#e03131";
 export const MISS_COLOR = "#e8700a";
-/** Nanoseconds that n misses take, roughly: they overlap the more, the more there are. @param {number} n */
+/** The approximate time of n misses in nanoseconds: the more there are, the more they overlap. @param {number} n */
 const missNs = (n) => 100 * n ** 0.84;
-/** Codes from which IPC counts as a half and as two. */
+/** The lowest codes for an IPC of a half and of two. */
 const HALF_CODE = 4;
 const TWO_CODE = 12;
 
@@ -40,13 +40,13 @@ export class Glyphs {
     this.focus = focus;
     this.layers = layers;
     this.context = context;
-    /** Dials drawn. */
+    /** Number of dials drawn. */
     this.count = 0;
     this.ratio = 0;
     this.sheet = document.createElement("canvas");
   }
 
-  /** Draws all dials once: those of IPC above those of misses, to be copied from here. @param {number} ratio */
+  /** Draws each dial once on a sheet to be copied from: those of IPC above those of misses. @param {number} ratio */
   prepare(ratio) {
     this.ratio = ratio;
     this.sheet.width = 16 * (2 * DIAL + 2) * ratio;
@@ -73,7 +73,7 @@ export class Glyphs {
       const bottom = view.middle(item) + view.bodyHeight(item) * part;
       if (view.bodyHeight(item) * part * 2 < DIAL_ROOM) continue;
       const code = store.ipc[i] & 15;
-      // Two counters share the code, two bits each.
+      // Two counters share a code, two bits each.
       const ipc = counters === FLAG.COUNTERS ? code & 12 : code;
       const misses = counters === FLAG.COUNTERS ? (code & 3) * 5 : code;
       let at = x + 2;
@@ -90,14 +90,14 @@ export class Glyphs {
     const { context, ratio } = this;
     const w = 2 * DIAL + 2;
     const h = DIAL + 3;
-    // A figure of lines has no pixels to copy.
+    // A vector figure has no pixels to copy.
     if (!(context instanceof CanvasRenderingContext2D)) dial(context, x + DIAL + 1, bottom - 2, code, line === 0 ? ipcColor(code) : MISS_COLOR);
     else context.drawImage(this.sheet, code * w * ratio, line * h * ratio, w * ratio, h * ratio, x, bottom - h, w, h);
     this.count++;
     return w;
   }
 
-  /** A line as long as that many misses take, within the span. @param {number} misses @param {number} x @param {number} w @param {number} bottom */
+  /** Draws a line as long as the time of this number of misses, within the span. @param {number} misses @param {number} x @param {number} w @param {number} bottom */
   missTime(misses, x, w, bottom) {
     const length = Math.min((missNs(misses) * this.view.scale) / 10, w);
     this.context.fillStyle = MISS_COLOR;
@@ -108,7 +108,7 @@ export class Glyphs {
 /** @param {number} code */
 const ipcColor = (code) => (code < HALF_CODE ? SLOW_COLOR : code < TWO_CODE ? MIDDLE_COLOR : FAST_COLOR);
 
-/** One dial: a half disc with a needle. @param {CanvasRenderingContext2D} c @param {number} x @param {number} y @param {number} code @param {string} color */
+/** Draws one dial: a half disc with a needle. @param {CanvasRenderingContext2D} c @param {number} x @param {number} y @param {number} code @param {string} color */
 function dial(c, x, y, code, color) {
   c.fillStyle = "#ffffffe6";
   c.strokeStyle = "#00000055";

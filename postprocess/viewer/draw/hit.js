@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lies under a point of the picture.
+// Hit testing: finds the span under a point of the picture.
 
 import { isIdle } from "../data/kind.js";
 import { firstInLane, firstInRow, seekStart } from "../data/rows.js";
@@ -12,14 +12,14 @@ import { nearArc } from "./arcs.js";
  * @import {Picture} from "./picture.js"
  */
 
-/** What was drawn, and of what. @typedef {{store: Store, view: View, picture: Picture, overlay: Overlay}} Drawing */
+/** The drawn picture and its sources. @typedef {{store: Store, view: View, picture: Picture, overlay: Overlay}} Drawing */
 /**
- * `i` is a span; `others` is how many more spans share its pixel.
+ * `i` is a span; `others` is the number of further spans that share its pixel.
  * @typedef {{i: number, item: Item | null, others: number}} Hit
  */
 
 /**
- * The span under a point in CSS pixels: what is drawn above the picture first, then samples and frequency, execution,
+ * The span under a point in CSS pixels: items drawn over the picture first, then samples and frequency, execution,
  * arcs, waits.
  * @param {Drawing} drawing
  * @param {number} x
@@ -42,7 +42,7 @@ export function hitAt(drawing, x, y) {
 }
 
 /**
- * The execution on a row at x; where several share the pixel, the longest of the kernel, of the user, of any.
+ * The execution on a row at x; if several spans share the pixel, the longest of the kernel, else of user code, else any.
  * @param {Drawing} drawing
  * @param {Item} item
  * @param {number} x

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names of the rows on the left: a button for each row in sight and for each group.
+// The names of the rows on the left: a button for each visible row and for each group.
 //
-// A click on a row highlights it, with Shift it pins it to the top; one with the right button all rows whose names begin alike. A click on a group
-// closes it, opens it, or leaves of it only the highlighted rows; one on the header of a section, or on the triangle before its first row, folds
-// it or opens it. The arrow keys go from one to the next.
+// A click on a row highlights it, a Shift-click pins it to the top, and a right click highlights all rows whose names begin alike. A click on a group
+// closes it, opens it, or reduces it to the highlighted rows; a click on the header of a section, or on the triangle before its first row, folds
+// or opens the section. The arrow keys move from one button to the next.
 
 import { MARKS_HEIGHT, NAME_HEIGHT } from "../view/view.js";
 import { shownName } from "../data/format.js";
@@ -17,7 +17,7 @@ import { textElement } from "../dom.js";
  */
 
 /**
- * What a click does: highlights a row, `alike` with all that are called alike; pins a row or lets it go; closes or opens a group; folds or opens a section.
+ * The actions of clicks: highlights a row, with `alike` also all with similar names; pins or unpins a row; closes or opens a group; folds or opens a section.
  * @typedef {{highlightRow: (group: Group, row: number, alike: boolean) => void, pinRow: (group: Group, row: number) => void, toggleGroup: (group: Group) => void, toggleSection: (section: Section) => void}} LabelCommands
  */
 
@@ -28,7 +28,7 @@ export class Labels {
     this.highlight = highlight;
     this.element = element;
     this.commands = commands;
-    /** What is shown now, to leave it alone when nothing changed. */
+    /** The state shown now, to skip updates when nothing changed. */
     this.shown = "";
     element.addEventListener("keydown", (e) => this.step(e));
   }
@@ -39,7 +39,7 @@ export class Labels {
     const from = document.activeElement;
     if ((!down && e.key !== "ArrowUp") || !from) return;
     const to = /** @type {HTMLElement | null} */ (down ? from.nextElementSibling : from.previousElementSibling);
-    // At an edge the page's own handling scrolls the rows.
+    // At either end the page's own handling scrolls the rows.
     if (!to) return;
     e.preventDefault();
     e.stopPropagation();
@@ -102,7 +102,7 @@ export class Labels {
     return section ? `${foldSign(section)} ${section.title} (${section.to - section.from})` : groupText(this.view, group);
   }
 
-  /** The triangle before the row that stays when what is under it is folded. @param {Section} section */
+  /** The triangle before the row that stays when the rest of its section is folded. @param {Section} section */
   fold(section) {
     const label = /** @type {HTMLButtonElement} */ (textElement("button", foldSign(section)));
     label.type = "button";
@@ -135,7 +135,7 @@ export class Labels {
   }
 }
 
-/** The section that has a row as its first, which stays when it is folded. @param {Item} item */
+/** The section headed by a row, which stays when the section is folded. @param {Item} item */
 function headedBy({ group, row, pinned }) {
   const section = pinned || row < 0 ? undefined : sectionOf(group, row);
   return section?.head && section.from === row ? section : undefined;
@@ -144,7 +144,7 @@ function headedBy({ group, row, pinned }) {
 /** @param {Section | undefined} section */
 const foldSign = (section) => (section ? (section.folded ? "\u25b8" : "\u25be") : "");
 
-/** A group's name, its state and how many of its rows are shown. @param {View} view @param {Group} group */
+/** A group's name, state and number of rows shown. @param {View} view @param {Group} group */
 function groupText(view, group) {
   const n = group.keys.length;
   if (group.collapsed) return `\u25b8 ${group.title} (${n})`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is drawn in addition to execution, and its switches: each goes through its states, with Shift back.
+// Layers drawn in addition to execution, and their switches: a click goes to the next state, a Shift-click back.
 
 import { valueOf } from "../data/format.js";
 import { isAbsent, isIdle, isKernel } from "../data/kind.js";
@@ -16,12 +16,12 @@ import { actionButton, byId, textElement } from "../dom.js";
  * @import {View} from "../view/view.js"
  */
 
-/** A range of frequencies narrower than this is not shown at first, MHz. */
+/** Frequencies with a range narrower than this, in MHz, are not shown at first. */
 const FREQ_RANGE_MIN = 9;
 
 /**
- * A switch: its states in the order of clicks, the first of them drawn most; `state` is the index of the one it is in.
- * One that is a `menu` has them to choose from.
+ * A switch: its states in the order of clicks, the first of which draws most; `state` is the index of the current one.
+ * A `menu` offers its states to choose from.
  * @typedef {{id: string, title: string, name: string, states: string[], state: number, menu?: boolean}} Layer
  */
 
@@ -50,12 +50,12 @@ export class Layers {
     all.push([groups[1].keys.length > 1, { id: "fold", name: "Fold", title: "One row for several threads: none; one for all kernel threads; one for each process, control group, machine", states: ["none", ...foldsOf(store)], state: 0, menu: true }]);
     all.push([groups[1].keys.length > 1, { id: "order", name: "Order", title: "The order of threads, or of what they are folded by: by number, by CPU time in sight, by when they first ran, by name, by process", states: [...ORDERS], state: 0, menu: true }]);
     this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
-    /** The states in which the page opens. */
+    /** The initial states when the page opens. */
     this.first = this.list.map((layer) => layer.state);
     this.apply();
   }
 
-  /** The name of a layer's state, "off" for one that the trace has nothing for. @param {string} id */
+  /** The name of a layer's state, "off" if the trace has no data for the layer. @param {string} id */
   stateOf(id) {
     const layer = this.list.find((l) => l.id === id);
     return layer ? layer.states[layer.state] : "off";
@@ -67,7 +67,7 @@ export class Layers {
     if (layer) this.set(layer, (layer.state + step + layer.states.length) % layer.states.length);
   }
 
-  /** Puts a layer into a state by their names. @param {string} id @param {string} state */
+  /** Sets a layer to a state, both by name. @param {string} id @param {string} state */
   choose(id, state) {
     const layer = this.list.find((l) => l.id === id);
     if (layer) this.set(layer, layer.states.indexOf(state));
@@ -101,19 +101,19 @@ export class Layers {
     for (const group of groups.filter(isOfThreads)) group.roomAbove = (row, room) => (withBars ? roomOfBars(group, row, room) : 0);
   }
 
-  /** Whether a mark is drawn. @param {string} letter */
+  /** True if marks with this letter are drawn. @param {string} letter */
   showsMark(letter) {
     const state = this.stateOf("marks");
     return state === "all" || state.includes(letter);
   }
 
-  /** Whether a sample is drawn: of what is not idle, or of what is. @param {number} i */
+  /** True if a sample is drawn: the layer shows either those of threads or those of idle CPUs. @param {number} i */
   showsSample(i) {
     const { pid, pids } = this.store;
     return (pids[pid[i]] > 0) === (this.stateOf("samples") === "busy");
   }
 
-  /** Whether counters are drawn on a span of a kind. @param {number} kind */
+  /** True if counters are drawn on spans of a kind. @param {number} kind */
   showsCounters(kind) {
     const state = this.stateOf("counters");
     if (isIdle(kind) || isAbsent(kind)) return false;
@@ -132,7 +132,7 @@ export class Layers {
     this.show();
   }
 
-  /** The states of a layer to choose from. @param {Layer} layer */
+  /** A menu of a layer's states. @param {Layer} layer */
   menu(layer) {
     const select = document.createElement("select");
     select.id = `layer-${layer.id}`;
@@ -140,13 +140,13 @@ export class Layers {
     select.append(...layer.states.map((state) => textElement("option", `${layer.name}: ${state}`)));
     select.addEventListener("change", () => {
       this.set(layer, select.selectedIndex);
-      // The keys are for the picture again.
+      // Return the keyboard to the picture.
       byId("overlay").focus();
     });
     return select;
   }
 
-  /** Says on the switches how they stand. */
+  /** Updates the switches to the current states. */
   show() {
     for (const layer of this.list) {
       const button = byId(`layer-${layer.id}`);
@@ -160,13 +160,13 @@ export class Layers {
     }
   }
 
-  /** What differs from the states in which the page opens, for the address: `marks.3-freq.1`. */
+  /** The states that differ from the initial ones, for the address: `marks.3-freq.1`. */
   text() {
     const changed = this.list.filter((layer, k) => layer.state !== this.first[k]);
     return changed.map((layer) => `${layer.id}.${layer.state}`).join("-");
   }
 
-  /** Takes the states that an address names. @param {string} text */
+  /** Takes the states from an address. @param {string} text */
   take(text) {
     const named = new Map(text.split("-").map((part) => /** @type {[string, string]} */ (part.split("."))));
     for (const [k, layer] of this.list.entries()) {
@@ -178,7 +178,7 @@ export class Layers {
   }
 }
 
-/** The least and greatest argument of spans. @param {Store} store @param {Uint32Array} ids */
+/** The smallest and largest argument of the spans. @param {Store} store @param {Uint32Array} ids */
 function rangeOf(store, ids) {
   let min = Infinity;
   let max = -Infinity;

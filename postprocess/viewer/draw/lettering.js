@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How wide texts are, and what of them fits: measured once each.
+// Widths of texts, each measured once, and the beginnings of texts that fit.
 
-/** Widths that are kept. */
+/** Maximum number of cached widths. */
 const WIDTHS_MAX = 20000;
 
 export class Lettering {
-  /** @param {CanvasRenderingContext2D} context with the font that a size stands for, whenever a width is asked for */
+  /** @param {CanvasRenderingContext2D} context must have the font that a size stands for whenever a width is requested */
   constructor(context) {
     this.context = context;
     /** @type {Map<string, number>} */
     this.widths = new Map();
   }
 
-  /** Forgets all widths. */
+  /** Clears the cache. */
   clear() {
     this.widths.clear();
   }
 
   /**
-   * As much of a text as fits, or nothing.
+   * As much of a text as fits, or an empty text.
    * @param {string} text
    * @param {number} room
-   * @param {number} size of the font that is set
+   * @param {number} size size of the current font
    */
   fit(text, room, size) {
     const width = this.widthOf(text, size);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the page looks, whatever it shows: theme, colours, size of text, shape of the picture, fading, grid; and what the
-// wheel does.
+// The look of the page, independent of its contents: theme, colours, size of text, shape of the picture, fading, grid; and the action of
+// the wheel.
 
 import { byId } from "../dom.js";
 import { Palette } from "./palette.js";
 
-/** What each part of the look can be; the first is the usual. */
+/** The values of each part of the look; the first is the default. */
 export const LOOKS = Object.freeze({
   theme: ["auto", "light", "dark", "contrast"],
   colors: ["usual", "safe"],
@@ -29,13 +29,13 @@ export class Look {
     this.palette = this.paletteNow();
   }
 
-  /** The theme to use: what was chosen, else what the reader's system asks for. */
+  /** The theme to use: the chosen one, else the reader's system setting. */
   get theme() {
     return this.parts.theme === "auto" ? this.systemTheme : this.parts.theme;
   }
 
   get systemTheme() {
-    // The reader's own colours are around the picture, dark or light: the picture's are to fit.
+    // With forced colours, the reader's own surround the picture, dark or light: the picture's must match.
     if (this.forced.matches) return this.dark.matches ? "contrast" : "light";
     return this.strong.matches ? "contrast" : this.dark.matches ? "dark" : "light";
   }
@@ -44,18 +44,18 @@ export class Look {
     return new Palette(this.theme, this.parts.colors === "safe");
   }
 
-  /** Sets a part, or leaves it as it is if there is no such value. @param {LookPart} part @param {string | null} value */
+  /** Sets a part, if the value is valid. @param {LookPart} part @param {string | null} value */
   set(part, value) {
     if (value !== null && LOOKS[part].includes(value)) this.parts[part] = value;
   }
 
-  /** The value this many steps further; the end wraps to the beginning. Every step is to be seen: the system's theme is `auto`. @param {LookPart} part @param {number} steps */
+  /** Moves a part on by some values, with wraparound. It skips the theme that `auto` already shows, so every step is visible. @param {LookPart} part @param {number} steps */
   step(part, steps) {
     const values = LOOKS[part].filter((value) => part !== "theme" || value !== this.systemTheme || value === this.parts.theme);
     this.parts[part] = values[(values.indexOf(this.parts[part]) + steps + values.length) % values.length];
   }
 
-  /** Hands the look to all that draws, to the style sheet and to the controls. */
+  /** Applies the look to everything that draws, to the style sheet and to the controls. */
   apply() {
     this.palette = this.paletteNow();
     const { aspect, fade } = this.parts;
@@ -68,12 +68,12 @@ export class Look {
     for (const part of LOOK_PARTS) byId(`look-${part}`).value = this.parts[part];
   }
 
-  /** By how much the text, and all around it, is larger than usual. */
+  /** The factor by which the text, and everything around it, is enlarged. */
   get zoom() {
     return Number(this.parts.text) / 100;
   }
 
-  /** How much of the picture's strength is left. */
+  /** The strength of the picture, from 0 to 1. */
   get strength() {
     return this.parts.fade === "yes" ? FADED : 1;
   }

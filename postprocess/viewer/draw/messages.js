@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The network: messages of RPCs as sloped lines, from the wire at the top of the row down to the machine and up again,
-// as long as their bytes take on the link; single packets as ticks.
+// The network: messages of RPCs as sloped lines, from the wire at the top of the row down to the machine and back up,
+// as long as their bytes take on the link; individual packets as ticks.
 
 import { shownName } from "../data/format.js";
 import { RX_EVENTS } from "../data/kind.js";
@@ -13,7 +13,7 @@ import { FONT } from "./palette.js";
  * @import {Item, Spot} from "../view/view.js"
  */
 
-/** Colours of what comes in and what goes out, seen on both grounds. */
+/** Colours of incoming and outgoing traffic, visible on light and dark ground. */
 export const RX_COLOR = "#e2483d";
 export const TX_COLOR = "#1ba3b8";
 
@@ -28,7 +28,7 @@ export class Messages extends Brush {
     this.spots = spots;
   }
 
-  /** What went over the network on one row. @param {Item} item */
+  /** Draws the network traffic on one row. @param {Item} item */
   draw(item) {
     const { context: c } = this;
     const { store, view, focus, look: { palette } } = this;
@@ -76,8 +76,8 @@ export class Messages extends Brush {
   }
 
   /**
-   * A message's name, on the side of its line that is free: above what comes down, below what goes up. Returns where
-   * the next has room.
+   * Draws a message's name on the free side of its line: above an incoming message, below an outgoing one. Returns the
+   * position from which the next name has room.
    * @param {number} i
    * @param {Item} item
    * @param {number} x0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Notes on the picture: a bubble of text whose tip stands on a span, or a length kept between two times.
+// Notes on the picture: a bubble of text whose tip points at a span, or a measured length between two times.
 
 import { callText, durationText, secondsText, shownName, threadText } from "../data/format.js";
 import { AXIS_HEIGHT, MARKS_HEIGHT } from "../view/view.js";
@@ -16,25 +16,25 @@ import { FONT } from "./palette.js";
 const NOTE_SIZE = 12;
 const NOTE_LINE = 16;
 const NOTE_PAD = 6;
-/** Characters of a line and lines of a bubble; longer text is cut where it is drawn. */
+/** Maximum number of characters in a line and lines in a bubble; longer text is drawn truncated. */
 const NOTE_CHARACTERS = 72;
 const NOTE_LINES = 12;
-/** Half the height of a kept length, and pixels from one line of them to the next. */
+/** Half the height of a length, and pixels from one line of lengths to the next. */
 const LENGTH_HALF = 9;
 const LENGTH_STEP = 22;
-/** Pixels from the tip within which it is taken. */
+/** Distance in pixels within which a click takes the tip. */
 const TIP_REACH = 6;
 
 /**
- * A note. With `to` above `from` it is a length, `dy` below the upper edge of the rows; else `from` is the time of its
- * tip on the row of span `i` in `group` (a group's name), and the bubble's corner stands `dx`, `dy` from there.
+ * A note. With `to` greater than `from` it is a length, `dy` below the upper edge of the rows; else `from` is the time of its
+ * tip on the row of span `i` in `group` (a group's name), and the bubble's corner is at an offset of `dx`, `dy` from there.
  * @typedef {{i: number, group: string, from: number, to: number, dx: number, dy: number, text: string}} Note
  */
-/** Where a note was drawn. @typedef {{note: Note, tipX: number, tipY: number, x: number, y: number, w: number, h: number}} Bubble */
+/** The place where a note was drawn. @typedef {{note: Note, tipX: number, tipY: number, x: number, y: number, w: number, h: number}} Bubble */
 
 /**
- * What notes ask of the page: the group on whose row a span is shown, what lies under a point, the row of a span brought
- * into sight, the view kept for the way back; and what they tell it: that another note is selected, that what is drawn or
+ * The page as notes see it. Requests: the group on whose row a span is shown, the span under a point, scrolling the row of a span
+ * into view, remembering the view for the way back. Notifications: another note is selected, the overlay or
  * the view has changed.
  * @typedef {{homeOf: (i: number) => Group, hitAt: (x: number, y: number) => Hit | null, revealRow: (i: number) => void,
  *   remember: () => void, noteSelected: () => void, overlayChanged: () => void, viewChanged: () => void}} NotesPage
@@ -52,12 +52,12 @@ export class Notes {
     this.all = [];
     /** The note whose text is in the panel. @type {Note | null} */
     this.selected = null;
-    /** Those drawn last. @type {Bubble[]} */
+    /** The bubbles drawn last. @type {Bubble[]} */
     this.bubbles = [];
   }
 
   /**
-   * Puts a note on a span; at a time outside of it, on its middle.
+   * Adds a note on a span, at the given time, or in the span's middle if the time is outside of it.
    * @param {number} i
    * @param {number} time
    * @param {Group | undefined} group
@@ -72,7 +72,7 @@ export class Notes {
     this.add({ i, group: home?.name ?? "", from, to: from, dx: 24, dy: -64, text });
   }
 
-  /** Keeps a length, on the first line where it covers no other note; the totals stay in the panel. @param {number} from @param {number} to */
+  /** Adds a length, on the first line where it covers no other note; the totals stay in the panel. @param {number} from @param {number} to */
   addLength(from, to) {
     const { view } = this;
     const [x0, x1] = [view.x(from) - LENGTH_HALF, view.x(to) + LENGTH_HALF];
@@ -102,7 +102,7 @@ export class Notes {
     this.select(null);
   }
 
-  /** Selects the next or the previous note in time and brings it into sight. @param {number} direction */
+  /** Selects the next or the previous note in time and scrolls it into view. @param {number} direction */
   step(direction) {
     const inTime = this.shown.sort((a, b) => a.from - b.from);
     if (inTime.length === 0) return;
@@ -122,7 +122,7 @@ export class Notes {
     this.select(note);
   }
 
-  /** The notes as they are kept: with what tells their span from all others, wherever it stands among them. */
+  /** The notes in the form they are saved in: each with values that identify its span, independent of the span's number. */
   list() {
     const { start, dur, cpu, cpus, pid, pids, event, events } = this.store;
     return this.all.map((note) => {
@@ -131,7 +131,7 @@ export class Notes {
     });
   }
 
-  /** Takes over notes that were kept; those that cannot be of this trace are left out. @param {unknown} kept */
+  /** Loads saved notes; those that cannot belong to this trace are skipped. @param {unknown} kept */
   load(kept) {
     const { store } = this;
     const numbers = /** @type {const} */ (["from", "to", "dx", "dy"]);
@@ -143,7 +143,7 @@ export class Notes {
     });
   }
 
-  /** Those that can be drawn: a length lies on no row, and needs a time that all share. */
+  /** The notes that can be drawn: a length is not on a row, so it needs a time that all rows share. */
   get shown() {
     return this.all.filter((note) => note.i >= 0 || !this.view.relative);
   }
@@ -153,7 +153,7 @@ export class Notes {
     return this.groups.find((g) => g.name === note.group);
   }
 
-  /** Where the tip of a note stands; nothing if that is not in sight. @param {Note} note */
+  /** The position of a note's tip; null if it is not visible. @param {Note} note */
   tipOf(note) {
     const { view } = this;
     const group = this.groupOf(note);
@@ -165,7 +165,7 @@ export class Notes {
     return y < MARKS_HEIGHT || y > MARKS_HEIGHT + view.rowsSeen ? null : { x, y };
   }
 
-  /** Draws all notes in sight; sets what can be hit. @param {CanvasRenderingContext2D} c */
+  /** Draws all visible notes, and records their bubbles for hit tests. @param {CanvasRenderingContext2D} c */
   draw(c) {
     this.bubbles = [];
     for (const note of this.shown) {
@@ -231,7 +231,7 @@ export class Notes {
   }
 
   /**
-   * What of a note lies under a point.
+   * The note under a point, and which part of it.
    * @param {number} x
    * @param {number} y
    * @returns {{note: Note, part: "tip" | "bubble"} | null}
@@ -244,11 +244,11 @@ export class Notes {
   }
 
   /**
-   * Moves a note by pixels, the whole bubble or the tip alone; a tip goes over to the span under it.
+   * Moves a note by pixels, the whole bubble or only the tip; a moved tip attaches to the span under it.
    * @param {{note: Note, part: "tip" | "bubble"}} taken
    * @param {number} byX
    * @param {number} byY
-   * @param {{x: number, y: number}} [to] where the tip is to stand
+   * @param {{x: number, y: number}} [to] new position of the tip
    */
   move({ note, part }, byX, byY, to) {
     if (part === "bubble") {
@@ -272,7 +272,7 @@ export class Notes {
     this.page.overlayChanged();
   }
 
-  /** A time, or the start of the span there if that is near. @param {number} x @param {number} i @param {TimeScale} times */
+  /** The time at x, or the start of the span if that is near. @param {number} x @param {number} i @param {TimeScale} times */
   snapped(x, i, times) {
     const { store } = this;
     const [start, end] = [store.start[i], store.start[i] + store.dur[i]];
@@ -281,7 +281,7 @@ export class Notes {
   }
 }
 
-/** The span with these numbers, -1 if there is none. @param {Store} store @param {number[]} numbers start, duration, CPU, thread, event */
+/** The span with these values, -1 if none. @param {Store} store @param {number[]} numbers start, duration, CPU, thread, event */
 function spanLike(store, [from, ...others]) {
   const { n, start, dur, cpu, cpus, pid, pids, event, events } = store;
   let [low, high] = [0, n];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lies above the picture: names inside spans and what the files around this one draw, the axis, the selection, a
+// The overlay above the picture: names inside spans, the items drawn by the files around this one, the axis, the selection, a
 // measured range.
 
 import { callText, durationText, shownName } from "../data/format.js";
@@ -36,16 +36,16 @@ import { Messages } from "./messages.js";
  * @import {Picture} from "./picture.js"
  */
 
-/** Pieces of a selected call that have outlines. */
+/** Maximum number of outlined pieces of a selected call. */
 const PIECES_MAX = 1000;
-/** Points of a row are drawn if each has this many pixels on average. */
+/** Points of a row are drawn if each has at least this number of pixels on average. */
 const POINT_ROOM = 40;
-/** And if a pixel stands for less than this, units of 10 ns. */
+/** And only if a pixel is less time than this, units of 10 ns. */
 const POINT_SCALE = 500;
 
 /**
- * What is drawn now: the axis; the selected span, -1 for none, and the call that is selected with it; a measured range and the wakeups that led to the selected
- * span, if they were asked for; the path of a request that is shown; whether arcs are drawn.
+ * The state to draw: the axis; the selected span, -1 for none, and the call selected with it; a measured range; the wakeups that led to the selected
+ * span, if requested; the path of the request shown; the switches of arcs.
  * @typedef {{axis: Axis, selected: number, call: Call | null, measured: {from: number, to: number} | null, chain: Step[] | null,
  *   path: RequestPath | null, showArcs: boolean, showIpis: boolean}} Shown
  */
@@ -76,7 +76,7 @@ export class Overlay {
     this.lettering = lettering;
     /** Marks and points drawn. @type {Spot[]} */
     this.spots = [];
-    /** By row of a group, once rows share no time. @type {Map<Group, Lane>} */
+    /** Marks by row of a group, once rows share no time. @type {Map<Group, Lane>} */
     this.marksOf = new Map();
     this.arcs = new Arcs({ store, groups, view, focus, look }, [wakeups, ipis], this.context);
     this.crossings = new Crossings({ store, groups, view, focus, look }, this.context);
@@ -113,7 +113,7 @@ export class Overlay {
     c.clip();
     this.headers();
     this.curves.draw(picture.lines.curves);
-    // What leads from row to row needs a time that they share.
+    // Connections from row to row need a time that the rows share.
     const shared = !view.relative;
     if (shared && showArcs) this.arcs.draw(wakeups, groups, palette.css.wakeup, true);
     if (shared && showArcs) this.crossings.draw();
@@ -136,7 +136,7 @@ export class Overlay {
     this.scrollBar();
   }
 
-  /** Lines below group headers, and below what is pinned. */
+  /** Draws lines below group headers, and below the pinned rows. */
   headers() {
     const { view, look: { palette } } = this;
     this.context.fillStyle = palette.css.dim;
@@ -147,7 +147,7 @@ export class Overlay {
     }
   }
 
-  /** Names of the spans that have room for them. */
+  /** Draws the names of spans that have room for them. */
   names() {
     const { context: c } = this;
     const { store, view, look: { palette }, focus, picture } = this;
@@ -171,7 +171,7 @@ export class Overlay {
     }
   }
 
-  /** Names of the functions sampled. */
+  /** Draws the names of sampled functions. */
   samples() {
     const { context: c } = this;
     const { store, view, focus, look: { palette }, picture } = this;
@@ -186,7 +186,7 @@ export class Overlay {
     }
   }
 
-  /** What else lies on one row. @param {Item} item */
+  /** Draws the other items on one row. @param {Item} item */
   rowDetails(item) {
     this.waitTexts(item);
     this.points(item);
@@ -196,7 +196,7 @@ export class Overlay {
     if (this.view.relative) this.rowMarks(item);
   }
 
-  /** The reason of a wait in words, or as a letter, wherever there is room next to its code. @param {Item} item */
+  /** Draws the reason of each wait in words, or as a letter, if there is room next to its code. @param {Item} item */
   waitTexts(item) {
     const { context: c } = this;
     const { store, view, look: { palette }, focus } = this;
@@ -228,7 +228,7 @@ export class Overlay {
     }
   }
 
-  /** Small triangles for events without duration, when there is room. @param {Item} item */
+  /** Draws small triangles for events without duration, if there is room. @param {Item} item */
   points(item) {
     const { context: c } = this;
     const { store, view, look: { palette }, focus } = this;
@@ -252,7 +252,7 @@ export class Overlay {
     }
   }
 
-  /** Marks: a flag above the rows, a line down to the row it belongs to. */
+  /** Draws marks: a flag above the rows, and a line down to the row that it belongs to. */
   flagsOfAll() {
     const { view, marks, groups } = this;
     this.flags(marks, 0, view, 0, (i) => {
@@ -261,7 +261,7 @@ export class Overlay {
     });
   }
 
-  /** Marks on the row they belong to, for rows that share no time. @param {Item} item */
+  /** Draws marks on the row that they belong to, for rows that share no time. @param {Item} item */
   rowMarks(item) {
     const { store, view, marks } = this;
     const { group } = item;
@@ -274,12 +274,12 @@ export class Overlay {
   }
 
   /**
-   * The flags of one row of a lane; of those in one pixel the first.
+   * Draws the flags of one row of a lane; of those in one pixel, only the first.
    * @param {Lane} lane
    * @param {number} row
    * @param {TimeScale} times
    * @param {number} top
-   * @param {(i: number) => number} bottomOf where a flag's line ends
+   * @param {(i: number) => number} bottomOf bottom end of a flag's line
    */
   flags(lane, row, times, top, bottomOf) {
     const { context: c } = this;
@@ -292,7 +292,7 @@ export class Overlay {
     for (let k = from; k < to;) {
       const i = lane.ids[k];
       const event = store.events[store.event[i]];
-      // Marks that a program records itself and tracepoints are text.
+      // Marks that programs record themselves, and tracepoints, are text.
       const isText = event === EVENT.PROGRAM_MARK || event === EVENT.TRACEPOINT_MARK;
       const letter = isText ? "a" : String.fromCharCode(97 + event - MARK_A);
       k++;
@@ -319,7 +319,7 @@ export class Overlay {
     }
   }
 
-  /** An outline from the start of a span to the end of another, on every row that shows the first. @param {number} selected @param {number} last @param {Group[]} [groups] */
+  /** Draws an outline from the start of a span to the end of another, on every row that shows the first. @param {number} selected @param {number} last @param {Group[]} [groups] */
   selection(selected, last, groups = this.groups) {
     const { context: c } = this;
     const { store, view, look: { palette } } = this;
@@ -358,7 +358,7 @@ export class Overlay {
     }
   }
 
-  /** The range being measured or measured last. @param {{from: number, to: number}} measured */
+  /** Draws the range that is being measured, or was measured last. @param {{from: number, to: number}} measured */
   measure(measured) {
     const { context: c } = this;
     const { view, look: { palette } } = this;
@@ -380,7 +380,7 @@ export class Overlay {
     c.fillText(text, x, bottom - 15.5);
   }
 
-  /** Where the rows in sight lie among all rows. */
+  /** Draws the position of the visible rows among all rows. */
   scrollBar() {
     const { context: c } = this;
     const { view, look: { palette } } = this;
@@ -393,7 +393,7 @@ export class Overlay {
   }
 }
 
-/** How much of each sort was drawn last. @param {Picture} picture @param {Overlay} overlay */
+/** The number of items of each sort drawn last. @param {Picture} picture @param {Overlay} overlay */
 export function drawnBy({ lines, strips }, { arcs, curves, tags, glyphs, spots }) {
   return {
     names: lines.roomy.length, curves: lines.curves.length, samples: strips.roomy.length, arcs: arcs.drawn.length,

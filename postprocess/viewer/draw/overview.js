@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The strip above the picture: how busy all CPUs were over the whole trace, what is in sight, where matches are.
+// The strip above the picture: the load of all CPUs over the whole trace, the visible range, the places of matches.
 
 import { isAbsent, isIdle, isKernel } from "../data/kind.js";
 import { seekStart } from "../data/rows.js";
@@ -16,13 +16,13 @@ import { Summary } from "../data/tree.js";
 /** Heights in CSS pixels: of the bars, and of the matches below them. */
 const BARS_HEIGHT = 30;
 const MATCHES_HEIGHT = 7;
-/** Rows times columns that are summed up at most: many CPUs have wider columns. */
+/** Maximum number of cells, rows times columns, to sum up: with many CPUs, columns are wider. */
 const CELLS_MAX = 40000;
-/** The least width of what is in sight. */
+/** The minimum width of the visible range. */
 const WINDOW_MIN = 3;
 
 /**
- * The times in which nothing is known of each CPU, or it did nothing: spans by row, in order. There are few.
+ * The times in which a CPU did nothing, or nothing is known of it: spans by row, in order. There are few.
  * @param {Store} store
  * @param {Group} cpus
  */
@@ -52,12 +52,12 @@ export class Overview {
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     this.ratio = 1;
     this.width = 1;
-    /** Parts of all CPUs' time by column. */
+    /** Shares of all CPUs' time, by column. */
     this.user = new Float64Array(0);
     this.kernel = new Float64Array(0);
-    /** What is absent on each CPU, once it is needed. @type {number[][] | null} */
+    /** The absent times of each CPU, once needed. @type {number[][] | null} */
     this.absent = null;
-    /** The bars as they were drawn last, and of what. */
+    /** The bars as last drawn, and their inputs. */
     this.kept = { canvas: document.createElement("canvas"), user: this.user, width: 0, ratio: 0, palette: look.palette };
   }
 
@@ -112,7 +112,7 @@ export class Overview {
         const last = next - 1 > k && dur[ids[next - 1]] >= step ? next - 1 : next;
         tree.query(k, last, sum);
         this.user[column] += sum.user;
-        // Trees count what is absent as user code.
+        // Trees count absent times as user code.
         const until = last < end ? start[ids[last]] : Infinity;
         for (; away < absent.length && start[absent[away]] < until; away++) this.user[column] -= dur[absent[away]];
         this.kernel[column] += sum.kernel;
@@ -132,7 +132,7 @@ export class Overview {
     }
   }
 
-  /** Part of all CPUs' time in which they did something. */
+  /** The share of all CPUs' time in which they were busy. */
   get busy() {
     const total = (/** @type {Float64Array} */ parts) => parts.reduce((sum, part) => sum + part, 0);
     return (total(this.user) + total(this.kernel)) / Math.max(this.user.length, 1);
@@ -150,7 +150,7 @@ export class Overview {
     this.window();
   }
 
-  /** The bars, drawn anew only if anything about them has changed: there are thousands. */
+  /** The bars, redrawn only if anything about them has changed: there are thousands. */
   barsNow() {
     const { width, ratio, kept, user, kernel, look: { palette } } = this;
     if (kept.user === user && kept.width === width && kept.ratio === ratio && kept.palette === palette) return kept.canvas;
@@ -166,7 +166,7 @@ export class Overview {
     return kept.canvas;
   }
 
-  /** Bars of one sort, on top of others. @param {CanvasRenderingContext2D} c @param {Float64Array} parts @param {Float64Array | null} below @param {string} color */
+  /** Draws bars of one sort, on top of others. @param {CanvasRenderingContext2D} c @param {Float64Array} parts @param {Float64Array | null} below @param {string} color */
   bars(c, parts, below, color) {
     const { width } = this;
     const step = width / parts.length;
@@ -180,7 +180,7 @@ export class Overview {
     c.fill();
   }
 
-  /** A tick wherever a match begins. */
+  /** Draws a tick wherever a match begins. */
   matches() {
     const { context: c, width, begin, length } = this;
     const { search, store, look: { palette } } = this;
@@ -194,7 +194,7 @@ export class Overview {
     }
   }
 
-  /** What is in sight: all else is dimmed; all is if that is another time on each row. */
+  /** Marks the visible range by dimming the rest; if each row shows another time, all is dimmed. */
   window() {
     const { context: c, width } = this;
     const { look: { palette }, view } = this;
@@ -220,7 +220,7 @@ export class Overview {
     return [from, from + WINDOW_MIN];
   }
 
-  /** Moves what is in sight so that its middle lies at x. @param {number} x */
+  /** Moves the visible range so that its middle is at x. @param {number} x */
   centre(x) {
     const { view } = this;
     const time = this.begin + (x / this.width) * this.length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Colours, for each theme; as CSS text for the overlay and as pixels for the picture below it.
+// The colours of each theme: as CSS text for the overlay, and as pixels for the picture below it.
 
 import { valueOf } from "../data/format.js";
 import { isKernel, WAIT_A } from "../data/kind.js";
@@ -31,7 +31,7 @@ const DARK = Object.freeze({
   wakeup: "#7fb2ff", ipi: "#9aa4b0", mark: "#cf9bff", chain: "#ff922b", match: "#ffffff",
 });
 
-/** Black ground, strong colours, nothing faint. */
+/** Black ground, strong colours, no faint ones. */
 const CONTRAST = Object.freeze({
   ...DARK,
   back: "#000000", row: "#101010", grid: "#4d4d4d", text: "#ffffff", dim: "#d6d6d6", grey: "#5c5c5c", dots: "#b8b8b8",
@@ -42,7 +42,7 @@ const CONTRAST = Object.freeze({
 });
 
 /**
- * Colours that people who confuse red and green tell apart (after Okabe and Ito, jfly.uni-koeln.de/color): kinds differ
+ * Colours that red-green colour-blind readers can tell apart (after Okabe and Ito, jfly.uni-koeln.de/color): kinds differ
  * in hue and lightness, threads in lightness alone.
  */
 const SAFE = Object.freeze({
@@ -52,14 +52,14 @@ const SAFE = Object.freeze({
   stripes: ["#ffffff", "#000000", "#f0e442", "#0b3c5d", "#e69f00", "#d55e00"],
   wakeup: "#0072b2", chain: "#d55e00", measure: "#0072b2",
 });
-/** The same on dark grounds, where lines in the darker ones would be lost. */
+/** The same on dark ground, where lines in the darker colours would be invisible. */
 const SAFE_DARK = Object.freeze({ ...SAFE, wakeup: "#56b4e9", measure: "#56b4e9", irq: ["#2a8ac4", "#4da3d6", "#0072b2"] });
 
 /** @typedef {{[Use in keyof typeof LIGHT]: (typeof LIGHT)[Use] extends string ? string : string[]}} Colors */
 /** Colours by theme. @type {Record<string, Colors>} */
 const THEMES = Object.freeze({ light: LIGHT, dark: DARK, contrast: CONTRAST });
 
-/** Colours of waits by letter, good on all grounds. */
+/** Colours of waits by letter, legible on all grounds. */
 const WAIT_COLORS = Object.freeze({
   c: "#f28c1c", d: "#3f9f45", f: "#4fb3bf", g: "#8fae9b", h: "#7a8a3c", i: "#f5b971", q: "#c2410c", x: "#5b7f95", k: "#9673c4", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#1b9a8e", r: "#c2a633",
   s: "#6d6fd0", t: "#98a2ad", v: "#a3154f", z: "#e377a8",
@@ -70,7 +70,7 @@ const SAFE_WAITS = Object.freeze({
 });
 
 export class Palette {
-  /** @param {string} theme light, dark or contrast @param {boolean} safe for people who confuse colours */
+  /** @param {string} theme light, dark or contrast @param {boolean} safe for colour-blind readers */
   constructor(theme, safe) {
     /** @type {Colors} */
     this.css = safe ? { ...THEMES[theme], ...(theme === "light" ? SAFE : SAFE_DARK) } : THEMES[theme];
@@ -99,9 +99,9 @@ export class Palette {
     this.pixels = this.shades.map((shades) => shades.map(pixel));
     this.shadeInks = this.shades.map((shades) => shades.map(inkOn));
     this.stripes = css.stripes.map(pixel);
-    /** Text on what is grey. */
+    /** The colour of text on grey. */
     this.greyInk = legible(css.dim, css.grey);
-    /** Colours that text was made legible in, by colour. @type {Map<string, string>} */
+    /** Legible colours for text, by original colour. @type {Map<string, string>} */
     this.inks = new Map();
     this.waitPixels = Array.from({ length: 26 }, (_, k) => pixel(this.wait(String.fromCharCode(97 + k))));
   }
@@ -111,21 +111,21 @@ export class Palette {
     return /** @type {Record<string, string>} */ (this.waits)[letter] ?? "#b07aa1";
   }
 
-  /** A colour for text on the rows, as near as it can be to one that was chosen for lines. @param {string} css */
+  /** A legible colour for text on the rows, as near as possible to a colour chosen for lines. @param {string} css */
   ink(css) {
     let ink = this.inks.get(css);
     if (!ink) this.inks.set(css, (ink = legible(css, this.css.row)));
     return ink;
   }
 
-  /** A colour for the text of a mark. @param {boolean} isShown whether it keeps its colour */
+  /** A colour for the text of a mark. @param {boolean} isShown true if it keeps its colour */
   markInk(isShown) {
     return isShown ? this.css.mark : this.css.dim;
   }
 
   /**
-   * The number that a span of execution is coloured by: its place in the list of threads, where neighbours are to
-   * differ, a bottom half's own, or the event's.
+   * The number that determines the colour of a span of execution: its place in the list of threads, whose neighbours should
+   * differ, the number of a bottom half, or that of the event.
    * @param {Store} store
    * @param {number} i
    */
@@ -134,14 +134,14 @@ export class Palette {
     return kind === Kind.USER ? store.pid[i] : kind === Kind.BH ? valueOf(store.arg[i]) ?? 0 : store.events[store.event[i]];
   }
 
-  /** Which shade of its kind a span of execution has. @param {Store} store @param {number} i */
+  /** The index of a span's shade among those of its kind. @param {Store} store @param {number} i */
   shade(store, i) {
     return this.numberOf(store, i) % this.pixels[store.kind[i]].length;
   }
 
   /**
-   * The pixels of a span's stripes, the outer and the inner one, 0 for none: of the kernel's spans two digits of their
-   * number, of a thread's one, so that threads of one colour have another.
+   * The pixels of a span's stripes, the outer and the inner one, 0 for none: the kernel's spans show two digits of their
+   * number, threads one, so that threads of the same colour have different stripes.
    * @param {Store} store
    * @param {number} i
    * @returns {[number, number]}
@@ -179,7 +179,7 @@ export class Palette {
 }
 
 /**
- * A colour as the canvas stores it, in the byte order of all machines that run a browser: A B G R.
+ * A colour as stored by the canvas, in the byte order of all machines that run browsers: A B G R.
  * @param {string} css as #rrggbb
  */
 export function pixel(css) {
@@ -188,7 +188,7 @@ export function pixel(css) {
 }
 
 /**
- * Between two pixels: 0 gives `from`, 256 gives `to`.
+ * Mixes two pixels: 0 gives `from`, 256 gives `to`.
  * @param {number} from
  * @param {number} to
  * @param {number} part
@@ -200,13 +200,13 @@ export function mix(from, to, part) {
   return (0xff000000 | (redBlue & 0xff00ff) | green) >>> 0;
 }
 
-/** The contrast that text needs (WCAG 2, level AA). */
+/** The minimum contrast of text (WCAG 2, level AA). */
 const CONTRAST_MIN = 4.5;
 
 /** Red, green and blue, 0 to 255. @param {string} css as #rrggbb */
 const rgbOf = (css) => [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16));
 
-/** How much light a colour gives, from 0 to 1. @param {string} css as #rrggbb */
+/** The relative luminance of a colour, from 0 to 1. @param {string} css as #rrggbb */
 function luminance(css) {
   const [r, g, b] = rgbOf(css).map((value) => value / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
@@ -218,10 +218,10 @@ export function contrastOf(one, other) {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** Black or white, whichever can be read on a colour: one of them always can. @param {string} css as #rrggbb */
+/** Black or white, whichever is legible on a colour: at least one always is. @param {string} css as #rrggbb */
 export const inkOn = (css) => (contrastOf("#000000", css) >= contrastOf("#ffffff", css) ? "#000000" : "#ffffff");
 
-/** A colour moved towards black or white until it can be read on a ground. @param {string} css as #rrggbb @param {string} ground */
+/** A colour shifted towards black or white until it is legible on a ground. @param {string} css as #rrggbb @param {string} ground */
 function legible(css, ground) {
   const end = rgbOf(inkOn(ground));
   let ink = css;

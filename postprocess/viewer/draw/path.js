@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The critical path of a request over the rows: whose time it was at each moment. It runs below the spans, whose names
+// The critical path of a request over the rows: the thread responsible at each moment. It runs below the spans, whose names
 // stay legible: on the row of the request's thread, on that of the thread it waits for, and on those of their CPUs.
 
 import { threadsOf } from "../data/groups.js";
@@ -14,17 +14,17 @@ import { FONT } from "./palette.js";
  * @import {Palette} from "./palette.js"
  */
 
-/** Pixels of the line, and of a part that has room for its words. */
+/** Thickness of the line, and minimum width of a part with words, in pixels. */
 const LINE = 4;
 const WORDS_MIN = 70;
-/** Height of a row that has room for words. */
+/** Minimum height of a row with words. */
 const WORDS_HEIGHT = 26;
 
 /** A part with its colour and its words. @typedef {PathPart & {kind: string, words: string}} DrawnPart */
 
 /** The path of a request of a thread, parts in order. @typedef {{pid: number, parts: DrawnPart[]}} RequestPath */
 
-/** The colour of a sort of cause: that of what runs or waits. @param {Palette} palette @param {string} kind */
+/** The colour of a sort of cause: that of the execution or wait. @param {Palette} palette @param {string} kind */
 export function causeColor({ css }, kind) {
   /** @type {Record<string, string>} */
   const colors = {
@@ -42,7 +42,7 @@ export class Paths {
     this.look = look;
     this.lettering = lettering;
     this.context = context;
-    /** Lines drawn, and words. */
+    /** Counts of lines and words drawn, for tests. */
     this.drawn = { lines: 0, words: /** @type {string[]} */ ([]) };
   }
 
@@ -54,7 +54,7 @@ export class Paths {
     const own = this.itemOf(threads, pid);
     this.along(parts, ({ cpu }) => this.itemOf(cpus, cpu), false);
     this.along(parts, ({ culprit }) => this.itemOf(threads, culprit) ?? own, true);
-    // Where the request begins and ends.
+    // Mark the start and end of the request.
     const { context: c, look: { palette } } = this;
     const [first, last] = [parts[0], parts[parts.length - 1]];
     c.fillStyle = palette.css.text;
@@ -69,7 +69,7 @@ export class Paths {
     return row === undefined ? undefined : this.view.placeOf(group, row);
   }
 
-  /** Lines of parts on rows, with what leads from row to row, and words where there is room. @param {DrawnPart[]} parts @param {(part: DrawnPart) => Item | undefined} rowOf @param {boolean} told */
+  /** Draws the lines of parts on rows, the connections from row to row, and with `told` also words if there is room. @param {DrawnPart[]} parts @param {(part: DrawnPart) => Item | undefined} rowOf @param {boolean} told */
   along(parts, rowOf, told) {
     const { context: c, view, look: { palette }, lettering } = this;
     let [lastX, lastY] = [-Infinity, NaN];
@@ -82,7 +82,7 @@ export class Paths {
         lastY = NaN;
         continue;
       }
-      // What is narrower than a pixel and lies where something was drawn already is not seen.
+      // A line narrower than a pixel at a place already drawn would not be visible.
       if (x1 - lastX < 0.5) continue;
       const y = Math.round(view.middle(item) + view.bodyHeight(item) * OUTER_PART) + 1;
       if (y !== lastY && Number.isFinite(lastY)) {

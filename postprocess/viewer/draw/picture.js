@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The picture: the composed lines of every row in sight, copied to the pixels they fill. A row's execution stands
-// around the middle of its body; above that lies what was sampled, below it the frequency. A row that is too low for that
+// The picture: the composed lines of every visible row, copied to the pixels that they fill. A row's execution is
+// around the middle of its body; samples are above it, the frequency is below. A row that is too low for that
 // has the colour of what runs, from edge to edge.
 
 import { HEAT_MAX, INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
@@ -15,10 +15,10 @@ import { Strips } from "./strips.js";
  * @import {Look} from "./look.js"
  */
 
-/** Where the stripes in the outer and in the inner zone begin and end. */
+/** Start and end of the stripes in the outer and in the inner zone. */
 const OUTER_STRIPE = Object.freeze([0.32, 0.37]);
 const INNER_STRIPE = Object.freeze([0.19, 0.23]);
-/** Half height in CSS pixels that names need: stripes keep away from it. */
+/** Half the height in CSS pixels that names need: stripes stay outside of it. */
 const NAME_HALF = 6;
 /** Half heights in CSS pixels. */
 const CORE_HALF = 2;
@@ -31,7 +31,7 @@ export class Picture {
   h = 1;
   image = new ImageData(1, 1);
   pixels = new Uint32Array(1);
-  /** Lines of an empty row of either sort. */
+  /** Lines of an empty row of either background. */
   backLine = new Uint32Array(1);
   rowLine = new Uint32Array(1);
 
@@ -84,7 +84,7 @@ export class Picture {
     this.context.putImageData(this.image, 0, 0);
   }
 
-  /** Lines of an empty row, with the grid. @param {Axis} axis */
+  /** Fills the lines of an empty row, with the grid. @param {Axis} axis */
   startLines(axis) {
     const { look, look: { palette }, view } = this;
     this.backLine.fill(palette.back);
@@ -110,12 +110,12 @@ export class Picture {
     const from = Math.max(Math.round(y0), Math.round(MARKS_HEIGHT * ratio));
     const to = Math.min(Math.round(y0 + item.h * ratio), Math.round((MARKS_HEIGHT + view.rowsSeen) * ratio));
     const last = Math.round(y0 + item.h * ratio) - Math.max(Math.round(ratio), 1);
-    // Stripes are whole pixels wide, wherever the row is.
+    // Round, so that stripes are whole pixels high, wherever the row is.
     const [outerFrom, outerTo] = OUTER_STRIPE.map((part) => Math.round(part * h));
     const [innerFrom, innerTo] = INNER_STRIPE.map((part) => Math.round(part * h));
     const narrow = innerFrom < NAME_HALF * ratio;
     if (item.h < HEAT_MAX) {
-      // Nothing but what runs, and a gap where there is room for one.
+      // Only execution, and a gap if there is room for one.
       const end = item.h > 3 ? Math.min(to, last) : to;
       for (let y = from; y < end; y++) this.pixels.set(lines.inner, y * this.w);
       for (let y = end; y < to; y++) this.pixels.set(empty, y * this.w);

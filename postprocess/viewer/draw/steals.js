@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the host took from a CPU, as far as the CPU itself knows when: hatching over whatever it was at.
+// Time that the host took from a CPU, as far as the CPU itself knows when: hatching over its activity at that time.
 
 import { firstInLane } from "../data/rows.js";
 import { HEAT_MAX } from "../view/view.js";
@@ -10,7 +10,7 @@ import { Brush } from "./brush.js";
  * @import {Curves} from "./curves.js"
  */
 
-/** Half the height of the hatching, of a row's body: less than user code has, so that what it lies over is seen above and below it. */
+/** Half the height of the hatching, as a part of a row's body: less than that of user code, so that the span underneath is visible above and below. */
 const STOLEN_PART = 0.18;
 
 export class Steals extends Brush {
@@ -21,11 +21,11 @@ export class Steals extends Brush {
     this.spots = spots;
   }
 
-  /** Those of one row; of several in one pixel the first. @param {Item} item */
+  /** Draws the stolen times of one row; of several in one pixel, only the first. @param {Item} item */
   draw(item) {
     const { store, view, focus, look: { palette } } = this;
     const { steals } = item.group;
-    // A row of a map has room for nothing but what runs.
+    // A row of a map has room for execution only.
     if (steals.ids.length === 0 || item.h < HEAT_MAX) return;
     const times = view.on(item);
     const h = view.bodyHeight(item) * STOLEN_PART * 2;
@@ -47,7 +47,7 @@ export class Steals extends Brush {
     }
   }
 
-  /** Whether any lies between two places of a row. @param {Item} item @param {number} x0 @param {number} x1 */
+  /** True if there is any between two positions on a row. @param {Item} item @param {number} x0 @param {number} x1 */
   isBetween(item, x0, x1) {
     const { store, view } = this;
     const { steals } = item.group;

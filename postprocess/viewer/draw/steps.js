@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program counts, as a line of steps: as high as the value is, between the least and the greatest of its row and 0.
+// Values counted by a program, as a line of steps: its height is that of the value, in the range of the row's values and 0.
 
 import { seekStart } from "../data/rows.js";
 import { amountOf, rangeOfValues, VALUES } from "../data/values.js";
@@ -11,12 +11,12 @@ import { FONT } from "./palette.js";
  * @import {Item, Spot} from "../view/view.js"
  */
 
-/** Pixels of a row that are kept free above and below the line. */
+/** Pixels of a row kept free above and below the line. */
 const EDGE = 4;
-/** A step has its value beside it if it is this wide, on a row of this height, in pixels. */
+/** Minimum width of a step, and height of its row, in pixels, for its value to be written next to it. */
 const TEXT_MIN = 24;
 const TEXT_ROW = 26;
-/** Values in one pixel that are looked at, from the first, for the least and the greatest. */
+/** Maximum number of values in one pixel, from the first on, that are examined for the smallest and the largest. */
 const PIXEL_MAX = 64;
 
 export class Steps extends Brush {
@@ -28,11 +28,11 @@ export class Steps extends Brush {
   constructor(parts, context, spots) {
     super(parts, context);
     this.spots = spots;
-    /** By row, once one was drawn. @type {WeakMap<Group, {min: number, max: number}[]>} */
+    /** Ranges of values by row, once drawn. @type {WeakMap<Group, {min: number, max: number}[]>} */
     this.ranges = new WeakMap();
   }
 
-  /** The line of one row. @param {Item} item */
+  /** Draws the line of one row. @param {Item} item */
   draw(item) {
     const { context: c } = this;
     const { view, store: { start }, focus, look: { palette } } = this;
@@ -42,7 +42,7 @@ export class Steps extends Brush {
     const times = view.on(item);
     const yOf = this.heights(item);
     c.lineWidth = 1.5;
-    // What was said before the time in sight holds there.
+    // The last value before the visible time holds at its start.
     let before = -1;
     for (let k = Math.max(seekStart(start, ids, begin, end, times.t0) - 1, begin), next = k; k < end && start[ids[k]] < times.t1; k = next) {
       next = seekStart(start, ids, k + 1, end, start[ids[k]] + 0.5 / times.scale);
@@ -65,7 +65,7 @@ export class Steps extends Brush {
     }
   }
 
-  /** How high each value of a row stands. @param {Item} item @returns {(i: number) => number} */
+  /** Returns a function for the y position of a value of a row. @param {Item} item @returns {(i: number) => number} */
   heights(item) {
     const { view, store } = this;
     const { group, row, h } = item;
@@ -77,7 +77,7 @@ export class Steps extends Brush {
     return (i) => bottom - (amountOf(store, i) - min) * scale;
   }
 
-  /** A value beside its step: above it, or below if there is no room. @param {number} i @param {Item} item @param {number} x0 @param {number} x1 @param {number} y */
+  /** Writes a value next to its step: above it, or below if there is no room. @param {number} i @param {Item} item @param {number} x0 @param {number} x1 @param {number} y */
   text(i, item, x0, x1, y) {
     const { context: c } = this;
     const { view, lettering, look: { palette } } = this;
@@ -89,7 +89,7 @@ export class Steps extends Brush {
     c.fillText(shown, x, y - 8 < view.top(item) + 5 ? y + 8 : y - 7);
   }
 
-  /** By name. @param {number} i */
+  /** The colour of a value, by name. @param {number} i */
   colorOf(i) {
     const { users } = this.look.palette.css;
     return users[this.store.name[i] % users.length];

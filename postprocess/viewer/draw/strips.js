@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The strips of a CPU's row, as pixels: samples of the program counter above its execution, the frequency below.
 //
-// A sample stands for the time since the one before it, and is coloured by function. The frequency is as high as it is
-// fast, from the lowest to the highest of the trace, and red, yellow or green.
+// A sample stands for the time since the one before it, and is coloured by function. The height of the frequency goes from
+// the lowest to the highest in the trace, and its colour is red, yellow or green.
 
 import { valueOf } from "../data/format.js";
 import { firstInLane, seekStart } from "../data/rows.js";
@@ -18,11 +18,11 @@ import { pixel } from "./palette.js";
  * @import {Look} from "./look.js"
  */
 
-/** Colours of functions, seen on both grounds. */
+/** Colours of functions, visible on light and dark ground. */
 export const SAMPLE_COLORS = Object.freeze([
   "#5b8ff0", "#e0884b", "#4fae7a", "#c774c0", "#b0a03c", "#53a9c4", "#d0708a", "#8d7ae0", "#7fa848", "#c08a5c",
 ]);
-/** Slow, between, fast: eighths of the range that each begins at. */
+/** Slow, medium, fast: the eighths of the range at which each begins. */
 export const FREQ_COLORS = Object.freeze([[0, "#e0483e"], [1, "#e8b820"], [7, "#3da35d"]]);
 /** Heights in CSS pixels. */
 export const SAMPLES_HEIGHT = 14;
@@ -33,7 +33,7 @@ export class Strips {
   ratio = 1;
   sample = new Uint32Array(1);
   freq = new Uint32Array(1);
-  /** How high the frequency stands, by pixel, in eighths. */
+  /** The height of the frequency, by pixel, in eighths. */
   eighths = new Uint8Array(1);
 
   /** @param {{store: Store, view: View, focus: Focus, layers: Layers, look: Look}} parts */
@@ -46,7 +46,7 @@ export class Strips {
     /** Samples with room for text. @type {Drawn[]} */
     this.roomy = [];
     this.samplePixels = SAMPLE_COLORS.map(pixel);
-    /** Colours by name, -1 as long as nobody asked. */
+    /** Colours by name, -1 until first used. */
     this.shades = new Int8Array(store.names.length).fill(-1);
     this.freqPixels = FREQ_COLORS.flatMap(([from, color], k) =>
       Array(Number(FREQ_COLORS[k + 1]?.[0] ?? 8) - Number(from)).fill(pixel(String(color))));
@@ -104,7 +104,7 @@ export class Strips {
     });
   }
 
-  /** Which colour a sample has: functions of one name have one. @param {number} i */
+  /** The index of a sample's colour, by the name of its function. @param {number} i */
   shade(i) {
     const { name, names } = this.store;
     if (this.shades[name[i]] < 0) {
@@ -129,7 +129,7 @@ export class Strips {
   }
 
   /**
-   * Calls `draw` with what of a row is in sight and the device pixels it fills, once for each pixel.
+   * Calls `draw` with the visible spans of a row and the device pixels that they fill, once per pixel.
    * @param {Lane} lane
    * @param {Item} item
    * @param {(i: number, from: number, to: number) => void} draw

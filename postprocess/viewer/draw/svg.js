@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A canvas that writes down what is drawn on it, as SVG: it has those parts of the 2-D context that the overlay uses.
+// A canvas that records drawing as SVG, with those parts of the 2-D context that the overlay uses.
 
-/** A number of pixels, short. @param {number} value */
+/** A number of pixels as a short text. @param {number} value */
 const short = (value) => String(Math.round(value * 100) / 100);
 /** @param {string} text */
 export const escapedXml = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
-/** What save() keeps. */
+/** The state that save() stores. */
 class SvgState {
   fillStyle = "#000000";
   strokeStyle = "#000000";
@@ -19,18 +19,18 @@ class SvgState {
   textBaseline = "alphabetic";
   /** @type {number[]} */
   dash = [];
-  /** Elements open for clipping. */
+  /** Number of elements open for clipping. */
   clips = 0;
   matrix = [1, 0, 0, 1, 0, 0];
 }
 
 export class SvgContext extends SvgState {
-  /** @param {CanvasRenderingContext2D} ruler measures text @param {number} ratio pixels of a canvas in one of the figure */
+  /** @param {CanvasRenderingContext2D} ruler used to measure text @param {number} ratio pixels of a canvas per pixel of the figure */
   constructor(ruler, ratio) {
     super();
     this.ruler = ruler;
     this.ratio = ratio;
-    /** Pictures that parts are taken from. @type {Map<HTMLCanvasElement, string>} */
+    /** Bitmaps from which parts are drawn. @type {Map<HTMLCanvasElement, string>} */
     this.sheets = new Map();
     /** @type {string[]} */
     this.out = [];
@@ -40,7 +40,7 @@ export class SvgContext extends SvgState {
     this.states = [];
   }
 
-  /** The canvas that the context is of, as far as a page asks. */
+  /** The canvas of the context, with the members that the page uses. */
   get canvas() {
     return { width: 0, height: 0, getContext: () => this };
   }
@@ -151,7 +151,7 @@ export class SvgContext extends SvgState {
     };
     const [x0, y0] = at(from);
     this.lineTo(x0, y0);
-    // An arc in two halves: one that ends where it begins would be nothing.
+    // An arc in two halves, since an SVG arc whose end equals its start is not drawn.
     for (const part of [0.5, 1]) {
       const [px, py] = at(from + (left ? -1 : 1) * sweep * part);
       this.path += `A${short(rx)} ${short(ry)} ${short((turn * 180) / Math.PI)} 0 ${left ? 0 : 1} ${short(px)} ${short(py)}`;
@@ -163,7 +163,7 @@ export class SvgContext extends SvgState {
     this.dash = dash;
   }
 
-  /** Attributes of every element: how strong it is, where its zero lies. */
+  /** Attributes of every element: its opacity and its transformation. */
   get common() {
     const [a, b, c, d, e, f] = this.matrix;
     const moved = a !== 1 || b !== 0 || c !== 0 || d !== 1 || e !== 0 || f !== 0;
@@ -197,9 +197,9 @@ export class SvgContext extends SvgState {
   }
 
   /**
-   * A part of a small picture, which is written down once.
+   * Draws a part of a small bitmap, which is written to the output once.
    * @param {HTMLCanvasElement} sheet
-   * @param {number[]} part x, y, width and height in the sheet, the same in the figure
+   * @param {number[]} part x, y, width and height in the sheet, then the same in the figure
    */
   drawImage(sheet, ...part) {
     let id = this.sheets.get(sheet);

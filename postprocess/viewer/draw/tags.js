@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Names above spans that have no room for them inside: of each thread where it first runs in sight, or of all spans,
-// one for a pixel, as far as they do not cover each other.
+// Names above spans that have no room for them inside: for each thread where it first runs in the visible range, or for all spans,
+// one per pixel, as long as they do not cover each other.
 
 import { callText } from "../data/format.js";
 import { isAbsent, isIdle } from "../data/kind.js";
@@ -21,7 +21,7 @@ import { FONT } from "./palette.js";
  */
 
 const TAG_SIZE = 10;
-/** Pixels from one line of tags to the next, and most lines on a row. */
+/** Pixels from one line of tags to the next, and maximum number of lines on a row. */
 const TAG_LINE = 11;
 const TAG_LINES = 3;
 
@@ -49,7 +49,7 @@ export class Tags {
     if (state === "inside") return;
     this.context.font = `${TAG_SIZE}px ${FONT}`;
     for (const item of view.seen()) {
-      // On the rows of threads the first of each thread is named at the left already.
+      // On the rows of threads, the label at the left already names the thread.
       if (item.row >= 0 && (state === "all" || item.group.name !== "PID")) this.row(item, state === "all");
     }
   }
@@ -71,7 +71,7 @@ export class Tags {
     }
   }
 
-  /** The spans of a row in sight; of those that share a pixel, one of the kernel and one of user code. @param {Item} item */
+  /** The visible spans of a row; of those that share a pixel, one of the kernel and one of user code. @param {Item} item */
   *eachPixel(item) {
     const { store, view } = this;
     const { exec: { ids, first }, tree } = item.group;
@@ -90,7 +90,7 @@ export class Tags {
     }
   }
 
-  /** Draws a tag on the first line that is free there; false if none is. @param {number} i @param {number} x @param {Item} item @param {Float64Array} free */
+  /** Draws a tag on the first free line; false if none is free. @param {number} i @param {number} x @param {Item} item @param {Float64Array} free */
   tag(i, x, item, free) {
     const { context: c } = this;
     const { store, view, look: { palette }, focus, lettering } = this;

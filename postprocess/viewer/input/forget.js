@@ -4,7 +4,7 @@
 import { toggleList } from "../panel/list.js";
 /** @import {App} from "../main.js" */
 
-/** Forgets one thing: the path of wakeups, the whole call, what is selected, a request, the table, what is measured, searched, highlighted. @param {App} app */
+/** Clears one thing: the path of wakeups, the whole call, the selection, a request, the table, the measured range, the search, the highlight. @param {App} app */
 export function forget(app) {
   const { search, highlight } = app;
   if (app.chain || (app.call && !app.listing)) {

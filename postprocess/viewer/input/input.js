@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pointer, wheel and search box: what each does to the view.
+// Pointer, wheel and search box, and their actions on the view.
 
 import { timeOfRange } from "../view/seek.js";
 import { hitAt } from "../draw/hit.js";
@@ -14,9 +14,9 @@ import { byId, pointOf, wheelPixels } from "../dom.js";
  * @import {App} from "../main.js"
  */
 
-/** Pixels a pointer may move between press and release of a click. */
+/** Pixels that a pointer may move between press and release of a click. */
 const CLICK_SLACK = 4;
-/** Pixels within which measuring holds on to the edge of a span. */
+/** Pixels within which measuring snaps to the edge of a span. */
 const SNAP = 6;
 
 /** @param {App} app @param {HTMLCanvasElement} canvas @param {HTMLElement} labels */
@@ -40,7 +40,7 @@ export function listenToWheel(app, canvas, labels) {
   }, { passive: false });
 }
 
-/** The time on the axis at a point, or the edge of the span there if that is near. @param {App} app @param {number} x @param {number} y */
+/** The time on the axis at a point, or the edge of the span there if it is near. @param {App} app @param {number} x @param {number} y */
 function snappedTime(app, x, y) {
   const { store, view } = app;
   const hit = hitAt(app, x, y);
@@ -53,7 +53,7 @@ function snappedTime(app, x, y) {
 
 /** A place on a canvas. @typedef {{x: number, y: number}} Point */
 /**
- * What a press of the pointer became: `note` is a note taken, `from` the time where measuring began.
+ * A press of the pointer: `note` is the note it took, `from` the time at which measuring began.
  * @typedef {{x: number, y: number, lastX: number, lastY: number, shift: boolean, moved: boolean, from: number,
  *   note: ReturnType<Notes["at"]>}} Press
  */
@@ -63,14 +63,14 @@ export function listenToPointer(app, canvas) {
   const { view, notes } = app;
   /** @type {Press | null} */
   let press = null;
-  /** Where each pointer is that is down. @type {Map<number, Point>} */
+  /** The positions of the pointers that are down. @type {Map<number, Point>} */
   const down = new Map();
   canvas.addEventListener("pointerdown", (e) => {
     if (e.button !== 0) return;
     canvas.setPointerCapture(e.pointerId);
     canvas.focus({ preventScroll: true });
     const { x, y } = pointOf(e, canvas);
-    // A finger has not moved here before.
+    // A finger sends no move before its press.
     app.pointer = x;
     view.pointerY = y;
     down.set(e.pointerId, { x, y });
@@ -119,7 +119,7 @@ export function listenToPointer(app, canvas) {
   });
 }
 
-/** Two fingers: what lay between them before lies there still. @param {App} app @param {Point[]} before @param {Point[]} after */
+/** Handles two fingers: the place between them stays between them. @param {App} app @param {Point[]} before @param {Point[]} after */
 function pinch(app, [a, b], [c, d]) {
   const { view } = app;
   const [before, after] = [Math.hypot(a.x - b.x, a.y - b.y), Math.hypot(c.x - d.x, c.y - d.y)];
@@ -147,14 +147,14 @@ function drag(app, press, x, y) {
   press.lastY = y;
 }
 
-/** The end of a drag. @param {App} app @param {Press} press */
+/** Handles the end of a drag. @param {App} app @param {Press} press */
 function dragged(app, press) {
   if (press.note) app.notes.select(press.note.note);
   else if (press.shift) app.measure(app.measured);
   app.noteAddress();
 }
 
-/** A press and release in one place. @param {App} app @param {Press} press @param {number} x @param {number} y */
+/** Handles a press and release in one place. @param {App} app @param {Press} press @param {number} x @param {number} y */
 function clicked(app, press, x, y) {
   if (press.note) {
     app.notes.select(press.note.note);
@@ -170,13 +170,13 @@ function clicked(app, press, x, y) {
   app.noteAddress();
 }
 
-/** The text fields of the search, named as the parts of a query. */
+/** The text fields of the search, named like the parts of a query. */
 const FIELDS = /** @type {const} */ (["pattern", "min", "max"]);
 
-/** Patterns that the search box offers again. */
+/** Maximum number of recent patterns that the search box offers. */
 const PATTERNS_MAX = 20;
 
-/** Keeps what was searched, the last first. @param {string} pattern */
+/** Adds a pattern to the recent ones, latest first. @param {string} pattern */
 function keepPattern(pattern) {
   const before = [...byId("patterns").children].map((option) => option.value);
   const kept = [...new Set([pattern, ...before])].filter((text) => text !== "").slice(0, PATTERNS_MAX);
@@ -195,7 +195,7 @@ export function listenToSearch(app) {
       if (e.key === "Enter") {
         keepPattern(byId("pattern").value);
         app.stepMatch(e.shiftKey ? -1 : 1);
-        // The keys are for the picture again; a search that found nothing is typed on.
+        // Return the keyboard to the picture, unless the search found nothing: then typing continues.
         if (app.search.ids.length > 0 || !app.search.active) byId("overlay").focus();
       }
       if (e.key === "Escape") {
@@ -213,20 +213,20 @@ export function listenToSearch(app) {
   }
 }
 
-/** The pattern that was typed, `@@` made into the time in sight. @param {App} app */
+/** The typed pattern, with `@@` replaced by the visible time range. @param {App} app */
 function typedPattern(app) {
   const { value } = byId("pattern");
   return value === "@@" && !app.view.relative ? timeOfRange(app.view) : value;
 }
 
-/** Shows in the controls what is searched. @param {Query} query */
+/** Shows a query in the controls. @param {Query} query */
 export function showQuery(query) {
   for (const part of FIELDS) byId(part).value = query[part];
   byId("invert").ariaPressed = String(query.invert);
   byId("ignore-case").ariaPressed = String(query.ignoreCase);
 }
 
-/** The buttons of the header and of its menus. @param {App} app */
+/** Connects the buttons of the header and of its menus. @param {App} app */
 export function listenToTools(app) {
   /** @type {Record<string, () => unknown>} */
   const actions = {

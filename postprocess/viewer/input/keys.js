@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The keyboard: what each key does. The sheet of `?`, panel/help.js, tells people.
+// The keyboard: the action of each key. The help sheet (`?`), panel/help.js, lists them for users.
 
 import { ROW_MIN } from "../view/view.js";
 import { selectCall } from "../panel/call.js";
@@ -16,12 +16,12 @@ import { pinSelected, stepRow, stepSpan } from "./step.js";
 
 /** Factor of a zoom by key. */
 const KEY_ZOOM = 1.5;
-/** Part of the width that a key moves. */
+/** Share of the width by which a key pans. */
 const KEY_PAN = 0.15;
-/** Pixels that a key moves a note. */
+/** Pixels by which a key moves a note. */
 const KEY_NUDGE = 8;
 
-/** What each key does, by physical key, so that all layouts agree. @type {Record<string, (app: App, shift: boolean) => void>} */
+/** Actions by physical key, so that all layouts agree. @type {Record<string, (app: App, shift: boolean) => void>} */
 const KEYS = {
   KeyW: (app) => app.view.zoom(KEY_ZOOM, app.pointer),
   KeyS: (app) => app.view.zoom(1 / KEY_ZOOM, app.pointer),
@@ -66,7 +66,7 @@ for (let number = 1; number <= VIEWS_MAX; number++) {
   KEYS[`Digit${number}`] = (app, shift) => (shift ? app.views.save(number) : app.views.restore(number));
 }
 
-/** The same by the character typed, wherever a layout has it. @type {Record<string, (app: App) => void>} */
+/** Actions by the character typed, wherever a layout has it. @type {Record<string, (app: App) => void>} */
 const CHARACTERS = {
   "+": (app) => app.view.zoom(KEY_ZOOM, app.pointer),
   "=": (app) => app.view.zoom(KEY_ZOOM, app.pointer),
@@ -82,7 +82,7 @@ const CHARACTERS = {
   Escape: forget,
 };
 
-/** With Ctrl. @type {Record<string, (app: App) => unknown>} */
+/** Actions with Ctrl, by physical key. @type {Record<string, (app: App) => unknown>} */
 const WITH_CONTROL = {
   KeyF: (app) => app.startSearch(),
   KeyS: (app) => saveCopy(app),
@@ -92,10 +92,10 @@ const WITH_CONTROL = {
   ArrowDown: (app) => nudgeNote(app, 0, KEY_NUDGE),
 };
 
-/** Whether an element takes a key itself. @param {EventTarget | null} target @param {string} key */
+/** True if an element handles a key itself. @param {EventTarget | null} target @param {string} key */
 function takesKey(target, key) {
   if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) return true;
-  // A choice that was made keeps the focus, and has no use for Esc.
+  // A menu keeps the focus after a choice, and has no use for Esc.
   if (target instanceof HTMLSelectElement) return key !== "Escape";
   return target instanceof HTMLButtonElement && (key === "Enter" || key === " ");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From the selected span to its neighbours: the same row before and after, the rows above and below at the same time.
+// Steps from the selected span to its neighbours: before and after it on the same row, at the same time on the rows above and below.
 
 import { spanText } from "../data/format.js";
 import { firstInRow, seekStart } from "../data/rows.js";
@@ -9,7 +9,7 @@ import { byId } from "../dom.js";
  * @import {App} from "../main.js"
  */
 
-/** The row that the selected span is on, else the first row in sight. @param {App} app @returns {Item | undefined} */
+/** The row of the selected span, else the first visible row. @param {App} app @returns {Item | undefined} */
 function rowOfSelected(app) {
   const { view, selected, groups, home } = app;
   const items = (home ? [home, ...groups] : groups).map((group) => view.itemsOf.get(group)?.[group.rowOf(selected)]);
@@ -18,13 +18,13 @@ function rowOfSelected(app) {
   return selected >= 0 && shown ? shown : rows[0];
 }
 
-/** Pins the row of what is selected, or lets it go. @param {App} app */
+/** Pins or unpins the row of the selected span. @param {App} app */
 export function pinSelected(app) {
   const item = rowOfSelected(app);
   if (item && app.selected >= 0) app.pinRow(item.group, item.row);
 }
 
-/** Selects a span and brings it into sight if it is not, as much as it must. @param {App} app @param {number} i @param {Item} item */
+/** Selects a span and scrolls it into view, no further than necessary. @param {App} app @param {number} i @param {Item} item */
 function selectNear(app, i, item) {
   const { store, view } = app;
   const [start, end] = [store.start[i] - item.shift, store.start[i] + store.dur[i] - item.shift];
@@ -38,7 +38,7 @@ function selectNear(app, i, item) {
   app.viewChanged();
 }
 
-/** Selects the next or the previous span of the row; with none selected, the first in sight. @param {App} app @param {number} direction */
+/** Selects the next or the previous span of the row; with none selected, the first visible one. @param {App} app @param {number} direction */
 export function stepSpan(app, direction) {
   const { store, view, selected } = app;
   const item = rowOfSelected(app);
@@ -52,12 +52,12 @@ export function stepSpan(app, direction) {
   }
   let k = seekStart(store.start, ids, from, to, store.start[selected]);
   while (k < to && ids[k] !== selected && store.start[ids[k]] === store.start[selected]) k++;
-  // A span that is not execution, a wait, continues to the execution after or before it.
+  // For a span that is not execution, such as a wait, the neighbours are the execution after and before it.
   const next = ids[k] === selected ? k + direction : direction > 0 ? k : k - 1;
   if (next >= from && next < to) selectNear(app, ids[next], item);
 }
 
-/** Selects what ran on the row above or below at the middle of the selected span. @param {App} app @param {number} direction */
+/** Selects the execution on the row above or below at the middle of the selected span. @param {App} app @param {number} direction */
 export function stepRow(app, direction) {
   const { store, view, selected } = app;
   const item = rowOfSelected(app);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The strip above the picture: what pointer and wheel do there.
+// Pointer and wheel on the strip above the picture.
 
 import { showWhole } from "../panel/views.js";
 import { pointOf, wheelPixels } from "../dom.js";
 /** @import {App} from "../main.js" */
 
-/** Click, drag, wheel and double click on the strip. @param {App} app @param {HTMLCanvasElement} canvas */
+/** Handles click, drag, wheel and double click on the strip. @param {App} app @param {HTMLCanvasElement} canvas */
 export function listenToOverview(app, canvas) {
   const { overview, view } = app;
-  /** Where the middle of what is in sight lies from the pointer. @type {number | null} */
+  /** The offset of the visible range's middle from the pointer while dragging. @type {number | null} */
   let grip = null;
   const centre = (/** @type {number} */ x) => {
     overview.centre(x);

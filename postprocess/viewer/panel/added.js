@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What was added to the page: its notes and its saved views, as a copy of the page or the browser's history keeps them.
+// Additions to the page: its notes and its saved views, as stored in a copy of the page or in the browser's history.
 
 import { checkedText } from "../data/decode.js";
 import { showBanner } from "./banner.js";
 import { byId } from "../dom.js";
 /** @import {App} from "../main.js" */
 
-/** The page as it came. */
+/** The page in its original state. */
 export let pristine = document.documentElement;
 
-/** Keeps the page as it came, once it is there and before anything is drawn: the texts are shared, so this costs next to nothing. */
+/** Copies the page in its original state, once it is complete and before anything is drawn: texts are shared, so this costs almost nothing. */
 export async function keepPristine() {
   while (document.readyState === "loading") await new Promise((done) => document.addEventListener("DOMContentLoaded", done, { once: true }));
   pristine = /** @type {HTMLElement} */ (document.documentElement.cloneNode(true));
 }
 
-/** What was added to the page and is in no address. @param {App} app */
+/** The additions to the page that are not part of an address. @param {App} app */
 export const addedTo = (app) => ({ views: app.views.list(), notes: app.notes.list() });
 
-/** Takes over what a copy of the page, or this page before it was loaded anew, had been given. @param {App} app @param {any} added */
+/** Loads the additions of a saved copy of the page, or of this page before it was reloaded. @param {App} app @param {any} added */
 export function takeAdded(app, added) {
   app.views.load(added?.views);
   app.notes.load(added?.notes);
 }
 
-/** What a saved copy brought along. @param {App} app @returns {any} */
+/** The additions stored in a saved copy; null if they are damaged. @param {App} app @returns {any} */
 export function broughtAlong(app) {
   try {
     return JSON.parse(checkedText(pristine.querySelector("#ku-added")));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The view in the address of the page: a bookmark, or an address sent with the file, shows what was in sight.
+// The view in the address of the page: a bookmark, or an address sent with the file, restores the view.
 //
-// `#t=41.1..41.4&open=CPU,PID&find=read&min=20`: the range in seconds from the base minute, the groups that are open,
-// the search; `#request=121@8.11756..8.13955`, as `kutrace_control why` prints it: a request, which fills the picture; then the table or the requests shown, pinned and highlighted rows, what is drawn, the scrolled rows, whether rows count from their own starts, and the
-// look, where they differ from the usual. A range or groups that it does not name, or names wrongly, stay as they are.
-// What was added to the page (notes, saved views) goes with the address into the browser's history, so that it outlives
-// loading the page anew.
+// `#t=41.1..41.4&open=CPU,PID&find=read&min=20`: the range in seconds from the base minute, the open groups,
+// the search; `#request=121@8.11756..8.13955`, as `kutrace_control why` prints it: a request, which fills the picture; then the table or the requests shown, pinned and highlighted rows, the layers, the scrolled rows, whether rows count from their own starts, and the
+// look, if they differ from the defaults. If the range or the groups are absent or malformed, they stay unchanged.
+// Additions to the page (notes, saved views) go with the address into the browser's history, so that they survive
+// a reload of the page.
 
 import { secondsText, UNITS_PER_SECOND } from "../data/format.js";
 import { litText, rowsOfText, rowsText, showLit } from "../data/highlight.js";
@@ -16,7 +16,7 @@ import { addedTo, broughtAlong, takeAdded } from "./added.js";
 import { lookChanged } from "./look.js";
 /** @import {App} from "../main.js" */
 
-/** How long a view rests before the address follows it, ms. */
+/** Time that a view must rest before the address follows it, ms. */
 const ADDRESS_REST = 250;
 
 /** @param {App} app */
@@ -29,15 +29,15 @@ export function addressOf(app) {
   const query = { from: view.relative ? "rows" : "", rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: min, max: max, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
   const rows = { ...app.list.address(app.listing), ...app.asked.address, pin: rowsText(view.pins), fold: foldedText(groups), lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
   const said = Object.entries({ ...rows, ...query }).filter(([, value]) => value !== "");
-  // As a person would write it: what has no other meaning there stays as it is.
+  // Readable for people: characters without another meaning there are not escaped.
   return `#${new URLSearchParams([...Object.entries(parts), ...said, ...look])}`.replaceAll("%2C", ",").replaceAll("%40", "@");
 }
 
-/** Shows what an address says. @param {App} app @param {string} hash */
+/** Shows the view of an address. @param {App} app @param {string} hash */
 export function showAddress(app, hash) {
   const { view, groups } = app;
   const parts = new URLSearchParams(hash.slice(1));
-  // What is drawn says which groups there are.
+  // The layers come first, since they determine the groups.
   app.layers.take(parts.get("draw") ?? "");
   const open = parts.get("open")?.split(",");
   if (open) for (const group of groups) group.collapsed = !open.includes(group.name);
@@ -63,14 +63,14 @@ export function showAddress(app, hash) {
   app.asked.taken();
 }
 
-/** Lets the address follow the view, and the view an address that someone enters; whether it has shown one. @param {App} app */
+/** Lets the address follow the view, and the view an address that is entered; returns whether it has shown one. @param {App} app */
 export function followAddress(app) {
   const brought = { ...ofOriginal(app.store), ...broughtAlong(app) };
   takeAdded(app, history.state ?? brought);
   const address = location.hash !== "" ? location.hash : brought.address;
   const shown = typeof address === "string";
   if (shown) showAddress(app, address);
-  // By now the page may have put its own address in the place of the one entered.
+  // By now the page may have replaced the entered address by its own.
   window.addEventListener("hashchange", (e) => showAddress(app, new URL(e.newURL).hash));
   let timer = 0;
   const follow = () => {

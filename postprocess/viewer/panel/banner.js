@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The banner: what is missing from the trace, what it cannot show, and what delayed all that is in it.
+// The banner: what is missing from the trace, what it cannot show, and what delayed everything in it.
 
 import { durationText, shownName } from "../data/format.js";
 import { WAIT_QUOTA } from "../data/kind.js";
@@ -12,14 +12,14 @@ import { actionButton, textElement } from "../dom.js";
  */
 
 /**
- * What makes everything in a trace take longer, as sentences begin that tell of it.
+ * Conditions that make everything in a trace take longer, as the start of a sentence.
  * @type {readonly [string, number, number | null][]} with the kind and, of waits, the event
  */
 const DELAYS = Object.freeze([
   ["CPUs stood still", Kind.STALLED, null], ["CPUs were offline", Kind.OFFLINE, null], ["Threads waited for the CPU quota of their group", Kind.WAIT, WAIT_QUOTA],
 ]);
 
-/** The spans of a kind, and of an event if one is given: how many, how long together, which is the longest. @param {Store} store @param {number} wanted @param {number | null} number */
+/** The count, total time and longest of the spans of a kind, and of an event if given. @param {Store} store @param {number} wanted @param {number | null} number */
 function sumOfKind({ kind, dur, event, events, cpus, cpu }, wanted, number) {
   const sum = { count: 0, time: 0, longest: -1 };
   const has = number === null ? (/** @type {number} */ i) => cpus[cpu[i]] >= 0 : (/** @type {number} */ i) => events[event[i]] === number;
@@ -33,7 +33,7 @@ function sumOfKind({ kind, dur, event, events, cpus, cpu }, wanted, number) {
   return sum;
 }
 
-/** Lines to be opened. @param {string} summary @param {readonly string[]} lines */
+/** A folded list of lines. @param {string} summary @param {readonly string[]} lines */
 function foldedElement(summary, lines) {
   const element = document.createElement("details");
   element.append(textElement("summary", summary), ...lines.map((text) => textElement("div", shownName(text))));
@@ -43,7 +43,7 @@ function foldedElement(summary, lines) {
 /** @param {number} count */
 const timesWord = (count) => (count === 1 ? "once" : `${count.toLocaleString("en")} times`);
 
-/** Says above the picture what is missing from it, what it cannot show, and what delayed all that is in it. @param {App} app @param {HTMLElement} banner */
+/** Fills the banner above the picture, or hides it if there is nothing to report. @param {App} app @param {HTMLElement} banner */
 export function showBanner(app, banner) {
   const { meta } = app.store;
   const missing = meta.quality.map(shownName);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The whole call, fault, interrupt or bottom half that the selected span is a piece of: in words, and as what is selected.
+// The whole call, fault, interrupt or bottom half that the selected span is a piece of: its description, and its selection.
 
 import { wholeAround } from "../data/around.js";
 import { countText, durationText, returnText, secondsText, valueOf } from "../data/format.js";
@@ -14,19 +14,19 @@ import { actionButton } from "../dom.js";
  * @import {App} from "../main.js"
  */
 
-/** Pairs of what, which may lead somewhere, and value. @typedef {[string | Node, string][]} Lines */
+/** Pairs of a label, which may be a link, and a value. @typedef {[string | Node, string][]} Lines */
 
-/** What a system call returned, with its number if it has a name, if it did. @param {Store} store @param {number} i its last piece @returns {Lines} */
+/** The returned value of a system call, with its number if it has a name; empty if it did not return. @param {Store} store @param {number} i its last piece @returns {Lines} */
 export function linesOfReturn(store, i) {
   const returned = returnText(store, i);
   const value = String(valueOf(store.ret[i]));
   return returned === null ? [] : [["Returned", returned === value || returned.startsWith("0x") ? returned : `${returned} (${value})`]];
 }
 
-/** From when to when a call is, and how long. @param {Call} call @returns {Lines} */
+/** The start, end and duration of a call. @param {Call} call @returns {Lines} */
 export const timesOfCall = ({ from, to }) => /** @type {Lines} */ ([["Start", `${secondsText(from)} s`], ["End", `${secondsText(to)} s`], ["Duration", durationText(to - from)]]);
 
-/** What a call is made of: its own time, what cut in, what it waited for, which leads to all such waits. @param {App} app @param {Call} call @returns {Lines} */
+/** The parts of a call: its own time, interruptions, and waits, whose labels search for all such waits. @param {App} app @param {Call} call @returns {Lines} */
 export function partsOfCall(app, { pieces, own, cut, waits }) {
   const { names } = app.store;
   const times = (/** @type {Map<number, number>} */ of) => [...of].sort((a, b) => b[1] - a[1]);
@@ -39,7 +39,7 @@ export function partsOfCall(app, { pieces, own, cut, waits }) {
   ];
 }
 
-/** What is to be said about a call, beside its piece. @param {App} app @param {Call} call @returns {Lines} */
+/** The lines about a call that follow those about its piece. @param {App} app @param {Call} call @returns {Lines} */
 export function linesOfCall(app, call) {
   const { store } = app;
   const last = call.pieces[call.pieces.length - 1];
@@ -47,16 +47,16 @@ export function linesOfCall(app, call) {
   return [...ends, ...partsOfCall(app, call)];
 }
 
-/** The call that the selected span is a piece of, unless it is all of it. @param {App} app */
+/** The call that the selected span is a piece of, unless it is the only piece. @param {App} app */
 export function callOfSelected({ store, groups, selected }) {
   const call = selected < 0 ? null : wholeAround(store, groups, selected);
   return call && call.pieces.length > 1 ? call : null;
 }
 
-/** The group on whose rows all of a call lies. @param {App} app @param {Call} call */
+/** The group that has all of a call on one row. @param {App} app @param {Call} call */
 const homeOfCall = ({ store, groups }, { pieces: [first] }) => groups[staysOnCpu(store.kind[first]) ? 0 : 1];
 
-/** Selects all of the call that the selected span is a piece of, and brings it into sight. @param {App} app */
+/** Selects the whole call that the selected span is a piece of, and scrolls it into view. @param {App} app */
 export function selectCall(app) {
   const call = callOfSelected(app);
   if (!call) return;
@@ -66,7 +66,7 @@ export function selectCall(app) {
   app.showDetails();
 }
 
-/** Selects all of the call that a span is a piece of, by that span, and brings it into sight. @param {App} app @param {number} i */
+/** Selects a span and the whole call that it is a piece of, and scrolls it into view. @param {App} app @param {number} i */
 export function goToCall(app, i) {
   app.select(i);
   app.call = callOfSelected(app);

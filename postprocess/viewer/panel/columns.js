@@ -15,22 +15,22 @@ import { targetCpus, targetThreads } from "../data/targets.js";
  */
 
 /**
- * What a filter is tried on: which sort of value, and if there are few, what each of these is by a column that says which. Otherwise
- * they are numbers, those that are sorted by.
+ * The input of a filter: the sort of values and, if there are few distinct ones, a column with the number of each and its text. Otherwise
+ * the values are the numbers that are also used for sorting.
  * @typedef {{sort: Sort, few?: () => {column: Column, size: number, text: (k: number) => string}}} Filtered
  */
 
 /**
- * A column of spans: its title, what a cell says, the values sorted by, what gives the rank of each value if it is not itself one, and what
- * its filter is tried on.
+ * A column of spans: its title, the text of a cell, the values to sort by, a function for the rank of each value if the value itself is not one, and
+ * the input of its filter.
  * @typedef {{title: string, cell: (i: number) => string, values: Column, ranks: (() => ArrayLike<number>) | null, filtered: Filtered}} SpanColumn
  */
 
 
-/** Ranks that were needed once: there may be tens of thousands of texts. @type {WeakMap<readonly (string | number)[], Uint32Array>} */
+/** Cached ranks: there may be tens of thousands of texts. @type {WeakMap<readonly (string | number)[], Uint32Array>} */
 const RANKS = new WeakMap();
 
-/** The rank of each of some texts, by what has these texts. @template {string | number} T @param {readonly T[]} values @param {(value: T) => string} textOf */
+/** The rank of each value by its text. @template {string | number} T @param {readonly T[]} values @param {(value: T) => string} textOf */
 export function ranksOf(values, textOf) {
   let ranks = RANKS.get(values);
   if (!ranks) {
@@ -41,7 +41,7 @@ export function ranksOf(values, textOf) {
   return ranks;
 }
 
-/** The spans that read the same, whose texts are filtered; of a call its last piece says it all. @param {Listing} list @param {(store: Store, i: number) => string} textOf @returns {Filtered["few"]} */
+/** The distinct texts of spans, for a filter; for a call, the text of its last piece, which has everything. @param {Listing} list @param {(store: Store, i: number) => string} textOf @returns {Filtered["few"]} */
 const fewTexts = ({ spans, calls, beside, search }, textOf) => () => {
   const { of, spans: examples } = search.textsOf(false);
   /** @type {Column} */
@@ -56,7 +56,7 @@ const fewTexts = ({ spans, calls, beside, search }, textOf) => () => {
   return { column, size: examples.length, text: (k) => textOf(spans, examples[k]) };
 };
 
-/** @param {Column} column @param {readonly number[]} numbers of threads or CPUs, by what the column says @param {(number: number) => string} textOf @returns {Filtered["few"]} */
+/** @param {Column} column @param {readonly number[]} numbers of threads or CPUs, by the values of the column @param {(number: number) => string} textOf @returns {Filtered["few"]} */
 const fewNumbers = (column, numbers, textOf) => () => ({ column, size: numbers.length, text: (k) => textOf(numbers[k]) });
 
 /** The columns of single spans or calls. @param {{list: Listing}} parts @returns {SpanColumn[]} */
@@ -79,7 +79,7 @@ export function columnsOfSpans({ list }) {
   ];
 }
 
-/** Of wakeups the threads they wake, of these and of IPIs the CPUs they go to. @param {Store} store @returns {SpanColumn[]} */
+/** The columns of targets: the thread that a wakeup wakes, and the CPU that a wakeup or IPI goes to. @param {Store} store @returns {SpanColumn[]} */
 function targetColumns(store) {
   const [threads, cpus] = [targetThreads(store), targetCpus(store)];
   const text = (/** @type {number} */ number) => (number < 0 ? "" : threadText(store, number));
@@ -96,12 +96,12 @@ function targetColumns(store) {
   ];
 }
 
-/** What was counted in spans, a column for each counter. @param {Store} store @returns {SpanColumn[]} */
+/** The counters of spans, a column for each counter. @param {Store} store @returns {SpanColumn[]} */
 function countedInSpans(store) {
   const { ipc, kind } = store;
   const { paces, misses, isPair } = countersOf(store);
   const codes = Array.from({ length: 16 }, (_, code) => code);
-  /** The codes, one more for what did not run: nothing was counted in that. */
+  /** The codes, and one more for spans that are not execution: these have no counters. */
   const counted = () => {
     const column = new Uint8Array(ipc.length);
     for (let i = 0; i < column.length; i++) column[i] = isExecution(kind[i]) ? ipc[i] & 15 : 16;
@@ -121,10 +121,10 @@ function countedInSpans(store) {
 /** Instructions per cycle of a whole call, -1 if it did not run. @param {Calls} calls @param {number} call */
 const paceOfCall = ({ own, work }, call) => (own[call] > 0 ? work[call] / own[call] / 16 : -1);
 
-/** What is counted, as numbers. @type {Filtered} */
+/** The filter of counters, as numbers. @type {Filtered} */
 const AMOUNT = Object.freeze({ sort: "number" });
 
-/** What was counted in whole calls. @param {Listing} list @param {Calls} calls @returns {SpanColumn[]} */
+/** The counters of whole calls. @param {Listing} list @param {Calls} calls @returns {SpanColumn[]} */
 function countedInCalls(list, calls) {
   const { own, work, misses } = calls;
   return [
@@ -133,7 +133,7 @@ function countedInCalls(list, calls) {
   ];
 }
 
-/** What was counted in spans, of first pieces in their calls. @param {Listing} list @param {Calls} calls @returns {SpanColumn[]} */
+/** The counters of spans; for the first pieces of calls, those of the whole calls. @param {Listing} list @param {Calls} calls @returns {SpanColumn[]} */
 function countedInBoth(list, calls) {
   const { paces, misses } = countersOf(list.spans);
   const { ipc } = list.spans;
@@ -148,25 +148,25 @@ function countedInBoth(list, calls) {
   ];
 }
 
-/** What a counter said of a span, nothing if it did not run. @param {Store} store @param {number} i @param {string} title */
+/** A counter of a span as text, empty if the span is not execution. @param {Store} store @param {number} i @param {string} title */
 const countedText = (store, i, title) => (isExecution(store.kind[i]) ? counterTexts(store, i).find(([what]) => what === title)?.[1] ?? "" : "");
 
 /** A column of groups: its title, and its value. @typedef {[string, (durations: Durations) => number]} GroupColumn */
 
-/** The columns of groups that follow what they are grouped by. @type {readonly GroupColumn[]} */
+/** The columns of groups that follow the groupings. @type {readonly GroupColumn[]} */
 export const GROUP_COLUMNS = Object.freeze([
   ["Count", (durations) => durations.count], ["Sum", (durations) => durations.sum], ["Shortest", (durations) => durations.shortest],
   ["Median", (durations) => durations.quantile(0.5)], ["p90", (durations) => durations.quantile(0.9)],
   ["p99", (durations) => durations.quantile(0.99)], ["Longest", (durations) => durations.longest],
 ]);
-/** One more, of whole calls. @type {GroupColumn} */
+/** An additional column for whole calls. @type {GroupColumn} */
 const OWN_COLUMN = ["Own time", (durations) => durations.own];
-/** More, where they were counted; of waits and the like nothing was. @type {GroupColumn} */
+/** Additional columns for counters; waits and the like have none. @type {GroupColumn} */
 const IPC_COLUMN = ["IPC", (durations) => durations.pace];
 /** @type {GroupColumn} */
 const MISSES_COLUMN = ["LLC misses", (durations) => (durations.counted > 0 ? durations.misses : -1)];
 
-/** The columns of groups of what is listed: with own time after the sum of calls, and with sums of what was counted. @param {Listing} list */
+/** The columns of groups of the listed items: for calls with own time after the sum, and with sums of counters. @param {Listing} list */
 export function groupColumns({ spans, calls }) {
   const { paces, misses } = countersOf(spans);
   return [
@@ -178,7 +178,7 @@ export function groupColumns({ spans, calls }) {
 /** Columns of groups that are not times. */
 export const NUMBER_COLUMNS = new Set(["Count", "IPC", "LLC misses"]);
 
-/** A cell of a group: a number that is known from below has a plus after it. @param {Listing} list @param {string} title @param {number} value */
+/** A cell of a group: a number that is a lower bound is followed by a plus. @param {Listing} list @param {string} title @param {number} value */
 export function groupCell({ spans }, title, value) {
   if (value < 0) return "";
   if (title === "IPC") return `${value.toFixed(2)}${countersOf(spans).isPair ? "+" : ""}`;

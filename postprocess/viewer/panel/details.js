@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The panel's text: the selected note, the selected span in full, the table or the totals.
+// The panel's contents: the selected note, the selected span in full, the table or the totals.
 
 import { counterTexts } from "../data/counters.js";
 import {
@@ -26,15 +26,15 @@ import { actionButton, closeButton, textElement } from "../dom.js";
  */
 
 /**
- * Shows the selected note, else the selected span, else requests, else the table of what is in sight, else what the
- * measured range holds; hides the panel if there is nothing of these.
+ * Shows the selected note, else the selected span, else requests, else the table, else the totals of the
+ * measured range; hides the panel if there is none of these.
  * @param {App} app
  * @param {HTMLElement} panel
  */
 export function showDetails(app, panel) {
   const { selected, measured, listing, asked } = app;
   const note = app.notes.selected;
-  // First its size: what it lists is what is in sight beside it.
+  // Size the panel first, since the table lists what is visible next to it.
   changePanel(app, () => {
     const before = panel.className;
     panel.hidden = selected < 0 && !measured && !note && !listing && !asked.open;
@@ -44,7 +44,7 @@ export function showDetails(app, panel) {
     panel.classList.toggle("requests", asked.open && selected < 0 && !note);
     panel.classList.toggle("grouped", listing && selected < 0 && !note && app.list.by[0] !== "");
     panel.classList.toggle("two", app.list.by[1] !== "");
-    // What is shown no longer is not laid out once more.
+    // Drop the previous contents, so that they are not laid out once more.
     if (panel.className !== before) panel.replaceChildren();
   });
   if (note) showNote(app, panel, note);
@@ -60,7 +60,7 @@ function showSpan(app, panel) {
   const { store, selected } = app;
   const table = document.createElement("table");
   const call = app.call ?? callOfSelected(app);
-  // What is selected as a whole is told as a whole.
+  // A call selected as a whole is described as a whole.
   const last = app.call ? app.call.pieces[app.call.pieces.length - 1] : selected;
   const lines = app.call ? linesOfWhole(app, app.call) : detailsOf(store, selected);
   if (call && !app.call) lines.push(...linesOfCall(app, call));
@@ -87,27 +87,27 @@ function showSpan(app, panel) {
   if (app.chain) showChain(app, panel, app.chain);
 }
 
-/** What heads the panel of a span: its text, in words where its name is not for people. @param {Store} store @param {number} i */
+/** The heading of a span: its text, in words if its name is not for people. @param {Store} store @param {number} i */
 function headOf(store, i) {
   const name = store.names[store.name[i]];
   const text = callText(store, i).replace(shownName(name), () => wordedName(name));
   return store.kind[i] === Kind.WAIT ? `waits for ${text}` : text;
 }
 
-/** Spans of these kinds that have no length do not say how long it was, where a trace cannot show one of these. @type {Map<number, string[]>} */
+/** For spans of these kinds without length, the duration is unknown if the trace cannot show one of these. @type {Map<number, string[]>} */
 const UNTIMED = new Map([
   [Kind.TRAP, [CANNOT_SHOW.KERNEL_FAULTS, CANNOT_SHOW.EXCEPTIONS, CANNOT_SHOW.NMIS]], [Kind.SYSCALL, [CANNOT_SHOW.DENIED]],
 ]);
 
-/** Whether it is not known how long a span took. @param {Store} store @param {number} i */
+/** True if the duration of a span is unknown. @param {Store} store @param {number} i */
 const isUntimed = (store, i) => store.dur[i] === 0 && (UNTIMED.get(store.kind[i]) ?? []).some((text) => store.meta.unseen?.includes(text));
 
-/** Up to when a span lasts, and how long. @param {Store} store @param {number} i @returns {[string, string][]} */
+/** The end and duration of a span. @param {Store} store @param {number} i @returns {[string, string][]} */
 const lastsOf = (store, i) => [
   ["End", `${secondsText(store.start[i] + store.dur[i])} s`], ["Duration", durationText(store.dur[i])],
 ];
 
-/** An argument; what is known of a call's first are its low bits. @param {Store} store @param {number} i @param {number} arg */
+/** An argument; of a call's first argument only the low bits are known. @param {Store} store @param {number} i @param {number} arg */
 function argumentOf(store, i, arg) {
   const isCall = store.kind[i] === Kind.SYSCALL;
   const bits = `the low ${arg > 0xffff ? 32 : 16} bits`;
@@ -115,16 +115,16 @@ function argumentOf(store, i, arg) {
   return `${arg} (0x${arg.toString(16)}${isCall ? `, ${bits}` : ""})`;
 }
 
-/** A thread, with what it was called before. @param {Store} store @param {number} pid */
+/** A thread, with its earlier names. @param {Store} store @param {number} pid */
 function threadNow(store, pid) {
   const earlier = store.earlier.get(pid);
   return `${threadText(store, pid)}${earlier === undefined ? "" : `, earlier ${shownName(earlier)}`}`;
 }
 
-/** Lines that are those of a piece, not of its whole. */
+/** Labels of lines that describe a piece, not its whole. */
 const OF_PIECES = new Set(["Start", "End", "Duration", "CPU", "Returned", "IPC", "LLC misses"]);
 
-/** What there is to say about a whole call. @param {App} app @param {Call} call @returns {Lines} */
+/** The details of a whole call. @param {App} app @param {Call} call @returns {Lines} */
 function linesOfWhole(app, call) {
   const { store } = app;
   const { pieces } = call;
@@ -134,7 +134,7 @@ function linesOfWhole(app, call) {
 }
 
 /**
- * What there is to say about a span: pairs of what and value.
+ * The details of a span: pairs of label and value.
  * @param {Store} store
  * @param {number} i
  * @returns {Lines}

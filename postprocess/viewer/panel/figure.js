@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The view as a figure for a paper or a mail: title, names of the rows, picture and what lies on it; as SVG or as PNG.
+// The view as a figure for a paper or a mail: title, names of the rows, picture and overlay; as SVG or as PNG.
 
 import { shownName } from "../data/format.js";
 import { titleOf } from "../data/sections.js";
@@ -14,7 +14,7 @@ import { byId } from "../dom.js";
  */
 
 const FIGURE_TITLE = 34;
-/** Device pixels per CSS pixel of a figure, however the screen is. */
+/** Device pixels per CSS pixel of a figure, regardless of the screen. */
 const FIGURE_RATIO = 2;
 
 /** Size of the figure in CSS pixels. @param {App} app */
@@ -24,7 +24,7 @@ function figureSize(app) {
 }
 
 /**
- * Draws what stands around the picture.
+ * Draws everything around the picture.
  * @param {App} app
  * @param {CanvasRenderingContext2D} c
  */
@@ -58,7 +58,7 @@ function drawFrame(app, c) {
 }
 
 /**
- * Draws into another picture than the one on the screen, then goes back to that.
+ * Draws the picture at the figure's resolution for a while, then restores it for the screen.
  * @param {App} app
  * @param {(picture: Picture) => void} use
  */
@@ -72,7 +72,7 @@ function withSharpPicture(app, use) {
   picture.draw(app.axis);
 }
 
-/** What lies on the picture, drawn by a context of one's own. @param {App} app @param {any} canvas @param {number} ratio */
+/** Draws the overlay with its own canvas. @param {App} app @param {any} canvas @param {number} ratio */
 function drawOverlayOn(app, canvas, ratio) {
   const own = new Overlay(app, canvas);
   own.resize(app.view.width, app.view.height, ratio);
@@ -122,11 +122,11 @@ export function svgOf(app) {
 }
 
 /**
- * A picture as rectangles, one path for each colour. Lines of pixels that are alike make one band.
+ * A picture as rectangles, one path for each colour. Adjacent equal lines of pixels become one band.
  * @param {Uint32Array} pixels
  * @param {number} w
  * @param {number} h
- * @param {number} back left out
+ * @param {number} back skipped
  */
 function rectanglesOf(pixels, w, h, back) {
   const line = (/** @type {number} */ y) => pixels.subarray(y * w, (y + 1) * w);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The filters of the table: a line of boxes below its headings, and a button for each filter whose column is not shown now.
+// The filters of the table: a line of boxes below its headings, and a button for each filter whose column is not shown.
 
 import { Filter, FILTER_MAY } from "../data/filter.js";
 import { groupColumns, NUMBER_COLUMNS } from "./columns.js";
@@ -12,19 +12,19 @@ import { actionButton, byId, textElement } from "../dom.js";
  * @import {App} from "../main.js"
  */
 
-/** How long typing rests before what is typed is used, ms. */
+/** Time that typing must rest before its text is used, ms. */
 const TYPING_REST = 200;
 
-/** What the columns of the table are filtered by, by their headings: of groups those of what was added up have titles of their own. @param {Listing} list @param {string[]} heads */
+/** The titles of the filters of the table's columns; in a table of groups, columns of sums have titles of their own. @param {Listing} list @param {string[]} heads */
 const titlesOf = ({ chosen }, heads) => heads.map((head, k) => (chosen.length > 0 && k >= chosen.length ? OF_GROUPS + head : head));
 
-/** Which sort of value a column has. @param {Listing} list @param {string} title @returns {Sort | null} */
+/** The sort of values in a column. @param {Listing} list @param {string} title @returns {Sort | null} */
 function sortOf(list, title) {
   if (!title.startsWith(OF_GROUPS)) return list.filteredBy(title)?.sort ?? null;
   return NUMBER_COLUMNS.has(title.slice(OF_GROUPS.length)) ? "number" : "duration";
 }
 
-/** Whether the filters of groups keep one, by what its columns come to. @param {Listing} list @returns {(group: Durations) => boolean} */
+/** Returns a test for whether the filters keep a group, by the values of its columns. @param {Listing} list @returns {(group: Durations) => boolean} */
 export function keptOfGroups(list) {
   const filters = groupColumns(list).flatMap(([title, value]) => {
     const typed = list.filters.get(OF_GROUPS + title);
@@ -34,13 +34,13 @@ export function keptOfGroups(list) {
   return (group) => filters.every(({ value, filter }) => filter.keepsNumber(value(group)));
 }
 
-/** Sets what a column is filtered by. @param {Listing} list @param {string} title @param {string} typed nothing for all */
+/** Sets the filter of a column. @param {Listing} list @param {string} title @param {string} typed empty for no filter */
 function setFilter({ filters }, title, typed) {
   if (typed.trim() === "") filters.delete(title);
   else filters.set(title, typed);
 }
 
-/** Lists what the filters leave; a box that has the focus keeps it. @param {App} app */
+/** Repeats the list after a change of filters; a box that has the focus keeps it. @param {App} app */
 function listAnew(app) {
   const box = document.activeElement instanceof HTMLInputElement && document.activeElement.closest(".filters") ? document.activeElement : null;
   const place = box && { label: box.ariaLabel, from: box.selectionStart, to: box.selectionEnd };
@@ -54,13 +54,13 @@ function listAnew(app) {
 
 const boxes = () => /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("#details .filters input")]);
 
-/** Filters a column by a value, or no longer. @param {App} app @param {string} title @param {string} typed */
+/** Filters a column by a value, or removes its filter. @param {App} app @param {string} title @param {string} typed */
 function filterBy(app, title, typed) {
   setFilter(app.list, title, typed);
   listAnew(app);
 }
 
-/** A box for what a column is filtered by. @param {App} app @param {string} title @param {Sort} sort */
+/** The box for a column's filter. @param {App} app @param {string} title @param {Sort} sort */
 function filterBox(app, title, sort) {
   const { list } = app;
   const box = document.createElement("input");
@@ -94,7 +94,7 @@ function filterBox(app, title, sort) {
   return box;
 }
 
-/** Puts the boxes below the headings, if they are shown. @param {App} app @param {HTMLTableElement} table @param {string[]} heads */
+/** Adds the boxes below the headings, if filtering is on. @param {App} app @param {HTMLTableElement} table @param {string[]} heads */
 export function addFilters(app, table, heads) {
   const { list } = app;
   if (!list.filtering || !table.tHead) return;
@@ -106,7 +106,7 @@ export function addFilters(app, table, heads) {
   }
 }
 
-/** A value in a line of the table; while there are boxes it can be clicked to keep only those, or all but those. @param {App} app @param {string} title @param {string} text */
+/** A value in a line of the table; while filtering is on, a click keeps only this value, or excludes it. @param {App} app @param {string} title @param {string} text */
 export function valueCell(app, title, text) {
   if (!app.list.filtering || text === "") return text;
   const button = actionButton(text, "Keep only these; with Shift leave these out", () => {});
@@ -115,7 +115,7 @@ export function valueCell(app, title, text) {
   return button;
 }
 
-/** Shows the boxes and goes to the first, or takes them away with all that is in them. @param {App} app */
+/** Shows the boxes and goes to the first, or removes them and all filters. @param {App} app */
 export function toggleFilters(app) {
   const { list } = app;
   list.filtering = !list.filtering;
@@ -125,7 +125,7 @@ export function toggleFilters(app) {
   if (list.filtering) boxes()[0]?.focus();
 }
 
-/** What is wrong with what was typed, and the filters of columns that are not shown. @param {App} app @param {string[]} heads @returns {Node[]} */
+/** Errors in typed filters, and a button for each filter of a column that is not shown. @param {App} app @param {string[]} heads @returns {Node[]} */
 export function filterNotes(app, heads) {
   const { list } = app;
   const titles = titlesOf(list, heads);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a small screen has no room for: most controls, and all but the first line of the banner, until they are unfolded.
+// Folding for small screens: most controls, and all but the first line of the banner, are hidden until unfolded.
 
-/** Lets a button unfold an element, and fold it again. @param {HTMLElement} button @param {HTMLElement} element @param {[string, string]} texts what it says while that is folded, and while it is not */
+/** Lets a button unfold an element, and fold it again. @param {HTMLElement} button @param {HTMLElement} element @param {[string, string]} texts of the button while the element is folded, and while it is not */
 export function foldBy(button, element, [folded, unfolded]) {
   button.ariaExpanded = "false";
   button.textContent = folded;
@@ -12,7 +12,7 @@ export function foldBy(button, element, [folded, unfolded]) {
   });
 }
 
-/** The same for a tap anywhere on an element that is nothing to press. @param {HTMLElement} button @param {HTMLElement} element @param {[string, string]} texts */
+/** The same for a tap anywhere on the element except on its controls. @param {HTMLElement} button @param {HTMLElement} element @param {[string, string]} texts */
 export function foldByTap(button, element, texts) {
   foldBy(button, element, texts);
   element.addEventListener("click", (e) => {

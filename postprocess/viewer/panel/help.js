@@ -3,7 +3,7 @@
 
 import { closeButton, textElement } from "../dom.js";
 
-/** Keys and gestures by what they are for. @type {readonly [string, readonly [string, string][]][]} */
+/** Keys and gestures by purpose. @type {readonly [string, readonly [string, string][]][]} */
 const HELP = Object.freeze([
   ["Move", [
     ["Wheel, W and S, + and \u2212", "zoom, at the pointer"],

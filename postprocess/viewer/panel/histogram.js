@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The histogram of what is listed: durations to the right, both axes logarithmic, so that the few slow ones are seen
-// beside the many quick ones. A drag over it keeps a part.
+// The histogram of the listed durations: both axes are logarithmic, so that the few slow ones are visible
+// next to the many quick ones. A drag over it keeps a range.
 
 import { durationText } from "../data/format.js";
 import { minOfStep, stepOf } from "../data/pivot.js";
 import { textElement } from "../dom.js";
 /** @import {Durations} from "../data/pivot.js" */
 
-/** Bars at most, and how many a doubling may have. */
+/** Maximum number of bars, and possible numbers of bars per doubling. */
 const HISTOGRAM_BARS = 110;
 const BARS_OF_DOUBLING = Object.freeze([32, 16, 8, 4, 2, 1]);
 const HISTOGRAM_HEIGHT = 64;
-/** Parts of a hundred of a narrow histogram that a tick's text takes. */
+/** Width of a tick's text, as a percentage of a narrow histogram. */
 const HISTOGRAM_TICK = 16;
 
-/** A bar: from which duration to which (exclusive), and how many. @typedef {{from: number, to: number, count: number}} Bar */
+/** A bar: its range of durations (`to` is exclusive), and their count. @typedef {{from: number, to: number, count: number}} Bar */
 
-/** Durations that have a name, from and to. @typedef {{from: number, to: number, name: string}} Band */
+/** A range of durations with a name. @typedef {{from: number, to: number, name: string}} Band */
 
-/** Where a duration lies on the axis; nothing lies half a doubling below the shortest. @param {number} units */
+/** The position of a duration on the axis, in doublings; a duration of 0 counts as half a unit. @param {number} units */
 const logOf = (units) => Math.log2(Math.max(units, 0.5));
 
 /** @param {Durations} durations @returns {Bar[]} */
@@ -49,8 +49,7 @@ export function svgElement(tag, attributes) {
 }
 
 /**
- * The histogram; `keep` is called with the durations, from and to, that are dragged over. Those that were kept stand out, and
- * `bands` are shaded.
+ * The histogram; `keep` is called with the range of durations dragged over. Those in `kept` stand out, and `bands` are shaded.
  * @param {Durations} durations
  * @param {(from: number, to: number) => void} keep
  * @param {{from: number, to: number} | null} [kept]
@@ -86,16 +85,16 @@ export function histogramOf(durations, keep, kept = null, bands = []) {
   return figure;
 }
 
-/** What stands below the axis: powers of ten; if there are less than two, 2 and 5 times those as well, or the beginning and the middle. @param {number} from @param {number} to @param {(units: number) => number} place */
+/** The ticks below the axis: powers of ten; if fewer than two are in range, 2 and 5 times those as well, or the start and the middle. @param {number} from @param {number} to @param {(units: number) => number} place */
 function ticksOf(from, to, place) {
   const axis = textElement("div", "", "ticks");
   const tens = Array.from({ length: 14 }, (_, k) => 10 ** k);
   const within = (/** @type {number[]} */ list) => list.filter((units) => units >= from && units < to);
   const powers = within(tens).length > 1 ? within(tens) : within(tens.flatMap((ten) => [ten, 2 * ten, 5 * ten]));
-  // Where the panel is narrow, only some have room.
+  // In a narrow panel there is room for some of them only.
   const every = powers.length > 1 ? Math.ceil(HISTOGRAM_TICK / (place(powers[1]) - place(powers[0]))) : 1;
   for (const [k, units] of (powers.length > 1 ? powers : [from, (from + to) / 2]).entries()) {
-    // A text that would be cut at the right edge is left out.
+    // Skip a text that would be cut off at the right edge.
     if (place(units) > 88) continue;
     const tick = textElement("span", durationText(Math.round(units)), k % every === 0 ? "" : "dense");
     tick.style.left = `${place(units)}%`;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The legend: a small drawing and a word for everything that this trace has; it says more where it is pointed at, and
-// searches what it is about where it is clicked.
+// The legend: a small drawing and a word for everything in this trace; pointing at an entry explains it, and
+// clicking it searches for its spans.
 
 import { kindOfEvent, LOCK_HELD, MORSE, PART, VALUE, waitLetter, WAITS } from "../data/kind.js";
 import { FLAG, Kind, CANNOT_SHOW } from "../data/tables.js";
@@ -20,11 +20,11 @@ const SWATCH_W = 26;
 const SWATCH_H = 14;
 
 /**
- * A part of a drawing: a path, filled with its colour or drawn as a line of some width and dashes.
+ * A part of a drawing: a path, filled with its colour or drawn as a line with a width and dashes.
  * @typedef {{d: string, color: string, line?: number, dashes?: string}} Stroke
  */
 
-/** What is said where a trace cannot show entry and exit code. */
+/** The note shown if a trace cannot show entry and exit code. */
 const ENTRY_CODE = "entry code counts as what it interrupted";
 
 /** @param {App} app @param {HTMLElement} element */
@@ -40,7 +40,7 @@ export function showLegend(app, element) {
     ...band(color, 6), { d: "M1 3.5H13M1 10.5H13", color: one, line: 1 }, { d: "M13 3.5H25M13 10.5H25", color: other, line: 1 },
   ];
   const flat = (/** @type {number} */ y) => `M1 ${y}H25`;
-  /** What a trace may have, its drawing, a word, its `kind:`, and what it is. @type {[boolean, Stroke[], string, string, string][]} */
+  /** Entries: whether the trace has it, its drawing, a word, its `kind:`, and an explanation. @type {[boolean, Stroke[], string, string, string][]} */
   const entries = [
     [kinds.has(Kind.IDLE), [{ d: flat(7), color: css.idle, line: 1 }], MEANINGS[Kind.IDLE][0], "idle", MEANINGS[Kind.IDLE][1]],
     [kinds.has(Kind.LOW_POWER), [{ d: flat(7), color: css.lowPower, line: 1, dashes: "3 2" }], MEANINGS[Kind.LOW_POWER][0], "idle", MEANINGS[Kind.LOW_POWER][1]],
@@ -87,7 +87,7 @@ export function showLegend(app, element) {
   pressLegend(app.search.query, element);
 }
 
-/** Shows which entry is searched. @param {Query} query @param {HTMLElement} element */
+/** Marks the entry that is searched for. @param {Query} query @param {HTMLElement} element */
 export function pressLegend({ pattern }, element) {
   for (const button of element.querySelectorAll("button")) button.ariaPressed = String(button.dataset.pattern === pattern);
 }
@@ -112,8 +112,8 @@ function morsePath(letter) {
  * @param {App} app
  * @param {Stroke[]} strokes
  * @param {string} text
- * @param {string} why what it is, in a sentence
- * @param {string} pattern what searches it; nothing, if it cannot be searched
+ * @param {string} why an explanation
+ * @param {string} pattern the search for it; empty if it cannot be searched
  */
 function legendEntry(app, strokes, text, why, pattern) {
   const ratio = window.devicePixelRatio || 1;

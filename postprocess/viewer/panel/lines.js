@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lines above and below the picture: what was found, what is in sight and from when, and what lies under the pointer.
+// The lines above and below the picture: the matches, the visible range and its base, and the span under the pointer.
 
 import { clockText, durationText, spanText } from "../data/format.js";
 import { Kind } from "../data/tables.js";
@@ -12,10 +12,10 @@ import { byId } from "../dom.js";
  * @import {App} from "../main.js"
  */
 
-/** For what knows the time in sight, where rows do not share it. */
+/** All times as visible, for rows that do not share their time. */
 const ALL_TIME = new TimeScale(-Infinity, Infinity, 1);
 
-/** Says what is in sight now. @param {App} app */
+/** Updates the lines about the view and the matches. @param {App} app */
 export function showLines({ axis, view, search, groups }) {
   const base = byId("basetime");
   base.textContent = axis.baseText;
@@ -29,11 +29,11 @@ export function showLines({ axis, view, search, groups }) {
   byId("range").textContent = durationText(view.t1 - view.t0);
 }
 
-/** Says what lies under the pointer. @param {App} app @param {Hit | null} hit */
+/** Shows the span under the pointer. @param {App} app @param {Hit | null} hit */
 export function showHover({ store, view }, hit) {
   const others = hit && hit.others > 0 ? `   (and ${hit.others.toLocaleString("en")} more in this pixel)` : "";
   const behind = hit?.item && view.relative ? `   ${behindBegin(store, hit.i, hit.item.group)}` : "";
-  // Arcs and the like say from where to where they are.
+  // Arcs and the like describe their ends instead.
   const why = hit && store.kind[hit.i] <= Kind.WAIT ? explainedName(store.names[store.name[hit.i]]) : "";
   byId("hover").textContent = hit ? spanText(store, hit.i) + (why === "" ? "" : `   ${why}`) + behind + others : "";
   byId("hover").title = hit ? clockText(store.meta.tracebase, store.start[hit.i], 8) : "";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Spans as a table: those in sight or of the whole trace, of what is searched if anything is; sorted by any column, or added up
-// in groups, with the histogram of their durations. For whoever would rather read than look, and for screen readers.
+// Spans as a table: the visible ones or those of the whole trace, only matches if there is a search; sorted by any column, or added up
+// in groups, with the histogram of their durations. It serves readers who prefer text, and screen readers.
 //
-// All passes run over numbers of spans in typed arrays, and only the lines that are shown are sorted and put in words.
+// All passes run over numbers of spans in typed arrays; only the lines shown are sorted and put in words.
 
 import { eachThing } from "../data/calls.js";
 import { countText, durationText, parseDuration, secondsText } from "../data/format.js";
@@ -26,9 +26,9 @@ import { actionButton, closeButton, completeTable, longTableOf, textElement } fr
  * @import {App} from "../main.js"
  */
 
-/** Lines of the table. */
+/** Maximum number of lines of the table. */
 const LIST_MAX = 200;
-/** Spans kept while the first in order are looked for. */
+/** Number of candidates kept while searching for the first in order. */
 const LIST_ROOM = 4096;
 
 /**
@@ -61,7 +61,7 @@ function firstInOrder(ids, { title, values, ranks: ranksOfAll }, down) {
     kept[count++] = i;
     if (count === LIST_ROOM) cut();
   };
-  // Backwards, the latest come first: nothing has to be put off again.
+  // Backwards, the latest come first: no candidate is displaced later.
   if (title === "Start" && down) for (let k = ids.length - 1; k >= 0; k--) {
     const key = -values[ids[k]];
     if (key < bar) keep(ids[k], key);
@@ -77,7 +77,7 @@ function firstInOrder(ids, { title, values, ranks: ranksOfAll }, down) {
   return [...kept.subarray(0, count)];
 }
 
-/** Those of some spans that are as long as the longest in the table, or almost, by how many there are of each step. @param {Uint32Array} ids @param {Column} dur @param {Uint32Array} steps */
+/** The candidates for the longest spans in the table, found from the count in each step of duration: they include a few more. @param {Uint32Array} ids @param {Column} dur @param {Uint32Array} steps */
 function longestOf(ids, dur, steps) {
   const wanted = Math.min(LIST_MAX, ids.length);
   let [step, count] = [STEPS, 0];
@@ -89,7 +89,7 @@ function longestOf(ids, dur, steps) {
   return longest;
 }
 
-/** What all groups of a grouping are called, made once. @type {WeakMap<Grouping, string[]>} */
+/** Labels of all groups of a grouping, made once. @type {WeakMap<Grouping, string[]>} */
 const TEXTS = new WeakMap();
 
 /** @param {Grouping} grouping */
@@ -99,10 +99,10 @@ function textsOf(grouping) {
   return texts;
 }
 
-/** What a group is called; those that were too many have no number. @param {Grouping} grouping @param {number} number */
+/** The label of a group; a negative number is that of all groups in excess. @param {Grouping} grouping @param {number} number */
 const textOfGroup = (grouping, number) => (number < 0 ? "all others" : grouping.text(number));
 
-/** The groups that filters keep in the order asked for, by sum if that is by something they do not have. @param {Listing} list @param {Pivot} pivot */
+/** The groups that the filters keep, in the chosen order, or by sum if they do not have that column. @param {Listing} list @param {Pivot} pivot */
 function groupsInOrder(list, pivot) {
   const { chosen } = list;
   const columns = groupColumns(list);
@@ -117,7 +117,7 @@ function groupsInOrder(list, pivot) {
   return [...keys.keys()].filter((at) => keeps(pivot.groups[at])).sort((a, b) => keys[a] - keys[b]);
 }
 
-/** The table of groups: each leads to its spans. @param {App} app @param {Pivot} pivot @param {number[]} order */
+/** The table of groups, each with a link to its spans. @param {App} app @param {Pivot} pivot @param {number[]} order */
 function tableOfGroups(app, pivot, order) {
   const { list } = app;
   const { chosen } = list;
@@ -127,7 +127,7 @@ function tableOfGroups(app, pivot, order) {
     const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
     const texts = chosen.map(([, grouping], which) => textOfGroup(grouping, numbers[which]));
     const finds = chosen.map(([, grouping], which) => (numbers[which] < 0 ? "" : grouping.find(numbers[which])));
-    // What no search finds, a filter does: the reason of a call.
+    // A filter replaces a search that does not exist: for the reason of a call.
     const reason = chosen.findIndex(([title], which) => title === "Reason" && finds[which] === "");
     const isFound = finds.every((text, which) => text !== "" || which === reason);
     const link = isFound ? actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds, reason < 0 ? "" : `=${texts[reason]}`)) : texts[0];
@@ -136,7 +136,7 @@ function tableOfGroups(app, pivot, order) {
   return longTableOf([...chosen.map(([title]) => title), ...groupColumns(list).map(([title]) => title)], lines);
 }
 
-/** Searches one group of what is listed: what was searched stays, but for a name. @param {App} app @param {string[]} finds @param {string} reason what to filter reasons by, if that is one of these */
+/** Searches for one group of the listed items, in addition to the current search except for its name. @param {App} app @param {string[]} finds @param {string} reason filter of the reason, if the group has one */
 function narrowTo(app, finds, reason) {
   const { query } = app.search;
   const selectors = [...query.pattern.matchAll(SELECTOR)].map(([text]) => text);
@@ -148,7 +148,7 @@ function narrowTo(app, finds, reason) {
   app.find({ ...query, pattern, invert: query.invert && names.length === 0 });
 }
 
-/** The table of spans: each leads to where it lies. @param {App} app @param {Uint32Array} ids @param {Durations} all what they come to */
+/** The table of spans, each with a link to its place. @param {App} app @param {Uint32Array} ids @param {Durations} all statistics of their durations */
 function tableOfSpans(app, ids, all) {
   const { list } = app;
   const columns = columnsOfSpans(app);
@@ -172,7 +172,7 @@ function tableOfSpans(app, ids, all) {
   return table;
 }
 
-/** Makes the headings sort, and the arrow keys go from line to line. @param {App} app @param {HTMLTableElement} table */
+/** Makes the headings sort, and the arrow keys move from line to line. @param {App} app @param {HTMLTableElement} table */
 function commandTable(app, table) {
   const { list } = app;
   table.hidden = false;
@@ -197,7 +197,7 @@ function commandTable(app, table) {
   });
 }
 
-/** A choice. @param {string} label @param {[string, string][]} options by value @param {string} chosen @param {(value: string) => void} choose */
+/** A menu of choices. @param {string} label @param {[string, string][]} options by value @param {string} chosen @param {(value: string) => void} choose */
 function choiceOf(label, options, chosen, choose) {
   const select = document.createElement("select");
   select.ariaLabel = label;
@@ -206,7 +206,7 @@ function choiceOf(label, options, chosen, choose) {
   return select;
 }
 
-/** What may be listed, and how. @param {App} app @param {(change: () => void) => void} then */
+/** The menus for the items to list, and for how to list them. @param {App} app @param {(change: () => void) => void} then */
 function choicesOf(app, then) {
   const { list, store, view } = app;
   const words = [...KIND_WORDS].filter(([, kinds]) => kinds.some((kind) => store.kinds.has(kind))).map(([word]) => word);
@@ -230,25 +230,25 @@ function choicesOf(app, then) {
   return choices;
 }
 
-/** A table as text that spreadsheets take. @param {HTMLTableElement} table */
+/** A table as text that can be pasted into spreadsheets. @param {HTMLTableElement} table */
 function textOfTable(table) {
   completeTable(table);
   return [...table.rows].filter(({ className }) => className === "").map((row) => [...row.cells].map((cell) => cell.textContent).join("\t")).join("\n");
 }
 
-/** Puts a text where it can be pasted from. @param {string} text */
+/** Copies a text to the clipboard. @param {string} text */
 function copyText(text) {
   const copy = (/** @type {ClipboardEvent} */ e) => {
     e.preventDefault();
     e.clipboardData?.setData("text/plain", text);
   };
   document.addEventListener("copy", copy, { once: true });
-  // No page on a disk needs to be asked for this one.
+  // Unlike the clipboard API, this needs no permission in a page from disk.
   document.execCommand("copy");
   document.removeEventListener("copy", copy);
 }
 
-/** All groups as RFC 4180 has it, times in ns. @param {Listing} list @param {Pivot} pivot */
+/** All groups as CSV by RFC 4180, times in ns. @param {Listing} list @param {Pivot} pivot */
 function csvOfGroups(list, pivot) {
   const { chosen } = list;
   const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
@@ -264,7 +264,7 @@ function csvOfGroups(list, pivot) {
   return new Blob([[head.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" });
 }
 
-/** What is listed, in words. @param {Listing} list @param {Pivot} pivot @param {number} groups how many there are */
+/** A summary of the listed items in words. @param {Listing} list @param {Pivot} pivot @param {number} groups their number */
 function summaryOf({ search, view, chosen, whole, times, thing, beside, filtersNow }, { all }, groups) {
   const { count } = all;
   const where = whole || view.relative ? "whole trace" : `${secondsText(times.t0)} to ${secondsText(times.t1)} s`;
@@ -276,14 +276,14 @@ function summaryOf({ search, view, chosen, whole, times, thing, beside, filtersN
   return `${head}: ${durationText(all.sum)} together, ${quantiles.join(", ")}, longest ${durationText(all.longest)}${cut}.`;
 }
 
-/** Keeps durations from and to a bound, as far as they can be typed. @param {App} app @param {number} from @param {number} to */
+/** Restricts the search to a range of durations, in a form that can be typed. @param {App} app @param {number} from @param {number} to */
 function keepDurations(app, from, to) {
   const typed = (/** @type {number} */ units) => (parseDuration(durationText(units)) === units ? durationText(units) : `${units * 10} ns`);
   app.find({ ...app.search.query, min: typed(from), max: typed(to) });
 }
 
 /**
- * What is listed in the groups chosen: what was added up last, if that is the same, as it is whenever only the order is another.
+ * The listed items in the chosen groups; the last result, if it is still valid, as it is if only the order changed.
  * @param {Listing} list
  * @returns {Pivot}
  */
@@ -336,7 +336,7 @@ export function showList(app, panel) {
   if (line) line.focus();
 }
 
-/** The numbers of all spans of one name. @param {Store} store @param {number} wanted */
+/** The numbers of all spans with one name. @param {Store} store @param {number} wanted */
 function spansNamed({ n, name }, wanted) {
   const ids = new Uint32Array(n);
   let count = 0;
@@ -345,10 +345,10 @@ function spansNamed({ n, name }, wanted) {
 }
 
 /**
- * Goes from what is selected to the next shorter of what is listed or searched, or of its name; to the longest if it is none of these. Calls, faults, interrupts and bottom halves are
- * one thing each, however many pieces they have.
+ * Goes from the selected item to the next shorter of those listed or searched, or with the same name; to the longest if the selection is not among them. Calls, faults, interrupts and bottom halves are
+ * one item each, regardless of the number of their pieces.
  * @param {App} app
- * @param {number} direction -1 for the next longer, from the shortest
+ * @param {number} direction -1 for the next longer, starting with the shortest
  */
 export function stepDuration(app, direction) {
   const { search, listing, list, selected, store } = app;
@@ -385,7 +385,7 @@ export function toggleList(app) {
   app.list.line = -1;
   app.notes.selected = null;
   if (app.listing) {
-    // The panel takes some of what is in sight, and is to list all of it.
+    // Check before the panel covers a part of the picture, so that the table lists all of it.
     app.list.whole = app.view.t0 <= app.view.begin && app.view.t1 >= app.view.end;
     app.select(-1);
   } else {
@@ -394,7 +394,7 @@ export function toggleList(app) {
   }
 }
 
-/** Shows the table with boxes for its filters, or takes these away. @param {App} app */
+/** Shows the table with boxes for its filters, or removes the boxes. @param {App} app */
 export function askFilters(app) {
   if (!app.listing) toggleList(app);
   else if (app.selected >= 0) app.select(-1);

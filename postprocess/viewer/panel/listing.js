@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the table lists, and in which order: the choices made in the panel, which the address carries.
+// The contents and order of the table: the choices made in the panel, which the address carries.
 
 import { isPiece, withWholes } from "../data/calls.js";
 import { Filter } from "../data/filter.js";
@@ -19,17 +19,17 @@ import { columnsOfSpans } from "./columns.js";
  * @import {Filtered} from "./columns.js"
  */
 
-/** The word for whole calls, beside those for kinds of spans. */
+/** The word for whole calls, in addition to those for kinds of spans. */
 export const CALLS = "calls";
 
-/** Columns that begin with their first line, not with their largest. */
+/** Columns that are sorted ascending at first; others start with their largest value. */
 const TEXT_COLUMNS = new Set(["Span", "Thread", "CPU", "Start", "Woken", "To CPU", "Name", "Program", "Process", "Control group", "Reason"]);
 
-/** Before the title of a column of groups where it is filtered, and before any in the address. */
+/** The prefix of a column's title in filters of groups, and that of any filter in the address. */
 export const OF_GROUPS = "group ";
 const IN_ADDRESS = "filter.";
 
-/** What is listed: `what` is everything, whole calls or a word for kinds, `by` the groupings, `sort` a column's title. */
+/** The listed items: `what` is everything, whole calls or a word for kinds, `by` the groupings, `sort` a column's title. */
 export class Listing {
   what = "all";
   whole = false;
@@ -37,28 +37,28 @@ export class Listing {
   by = ["", ""];
   sort = "Duration";
   down = true;
-  /** By the titles of columns, what they are filtered by, as typed. @type {Map<string, string>} */
+  /** Filters as typed, by the titles of columns. @type {Map<string, string>} */
   filters = new Map();
-  /** Whether there is room to type more of these. */
+  /** True if the boxes for filters are shown. */
   filtering = false;
-  /** What waits until typing rests. */
+  /** The timer that runs until typing rests. */
   typing = 0;
-  /** The time that was in sight when a line was used, until the view is moved by hand. @type {{t0: number, t1: number} | null} */
+  /** The time that was visible when a line was used, until the user moves the view. @type {{t0: number, t1: number} | null} */
   range = null;
-  /** The line that was used last, to come back to; -1 for none. */
+  /** The line that was used last, to return to; -1 for none. */
   line = -1;
   room = new Uint32Array(0);
-  /** Memory of what is added up. */
+  /** Memory of the sums. */
   places = new Uint32Array(0);
-  /** What was collected last, in `room`, and of what. @type {{of: unknown[], ids: Uint32Array} | null} */
+  /** The items collected last, in `room`, and the inputs. @type {{of: unknown[], ids: Uint32Array} | null} */
   collected = null;
-  /** What was added up last, and of what. @type {{of: unknown[], pivot: Pivot} | null} */
+  /** The sums computed last, and the inputs. @type {{of: unknown[], pivot: Pivot} | null} */
   added = null;
-  /** Spans with whole calls among them, once they were asked for. @type {Store | null} */
+  /** Spans with whole calls among them, once needed. @type {Store | null} */
   wholes = null;
-  /** What `key` was when it was shown last. */
+  /** The `key` at the last display. */
   shown = "";
-  /** By what they are of, spans or whole calls, and by their ids: those that were asked for. @type {Map<Store, Map<string, [string, Grouping]>>} */
+  /** Groupings used so far, by the store of spans or whole calls, and by id. @type {Map<Store, Map<string, [string, Grouping]>>} */
   groupings = new Map();
 
   /** @param {{store: Store, view: View, highlight: HighlightedRows, search: Search}} parts */
@@ -69,7 +69,7 @@ export class Listing {
     this.search = search;
   }
 
-  /** Whole calls, if it is they that are listed: they are asked for, or of what is listed all is pieces of them. */
+  /** Whole calls, if they are listed: either by choice, or because all listed items are pieces of calls. */
   get calls() {
     const { what, search } = this;
     const kinds = KIND_WORDS.get(what);
@@ -77,7 +77,7 @@ export class Listing {
     return isOfPieces ? search.calls : null;
   }
 
-  /** What one of the things listed is called. */
+  /** The word for a listed item. */
   get thing() {
     if (!this.calls) return "span";
     const { calls, interrupts } = this.search.things;
@@ -85,7 +85,7 @@ export class Listing {
     return this.what === "bh" || (this.what === "all" && calls === 0) ? "bottom half" : "call";
   }
 
-  /** Whether it is wakeups, or IPIs, that are listed. */
+  /** True if only wakeups or IPIs are listed. */
   get wakes() {
     const { kind } = this.search.active ? this.search.scope.takes : { kind: null };
     const isOfWakes = (/** @type {number} */ k) => k === Kind.WAKEUP || k === Kind.IPI;
@@ -93,44 +93,44 @@ export class Listing {
     return taken.length > 0 && taken.every(isOfWakes);
   }
 
-  /** Whole calls, if they are listed beside other spans: what is found is told as the search tells it. */
+  /** Whole calls, if they are listed together with other spans: the table counts matches like the search does. */
   get beside() {
     const { what, search } = this;
     return what === "all" && search.active && search.things.pieces > 0 && !this.calls ? search.calls : null;
   }
 
-  /** What is listed, as spans. */
+  /** The listed items, as spans. */
   get store() {
     const { calls, beside, spans, search } = this;
     if (beside) this.wholes ??= withWholes(spans, beside, search.lengths);
     return calls?.store ?? (beside ? this.wholes : null) ?? spans;
   }
 
-  /** The time listed. */
+  /** The listed range of time. */
   get times() {
     const { view } = this;
     return this.whole || view.relative ? { t0: -Infinity, t1: Infinity } : this.range ?? view;
   }
 
-  /** What changes if the picture does, and the list with it. */
+  /** A key that changes if the list has to change with the picture. */
   get key() {
     const { t0, t1 } = this.times;
     return `${t0} ${t1} ${this.highlight.version}`;
   }
 
-  /** The kinds listed, 1 or 0 by kind: without a pattern what ran, and waits. */
+  /** The listed kinds, 1 or 0 by kind: without a pattern, execution except idle, and waits. */
   get kinds() {
     const kinds = KIND_WORDS.get(this.what);
     const searched = this.search.active && this.search.query.pattern !== "";
     return Uint8Array.from(KIND_NAMES, (_, kind) => Number(kinds ? kinds.includes(kind) : searched || (kind <= Kind.WAIT && !isIdle(kind))));
   }
 
-  /** The calls listed, in order of time: those of which any piece is found. @param {Calls} calls */
+  /** Collects the listed calls, in order of time: those of which any piece matches. @param {Calls} calls */
   collectCalls({ store: { n, start, dur, kind }, first }) {
     const { search, highlight, kinds } = this;
     const { t0, t1 } = this.times;
     if (this.room.length < n) this.room = new Uint32Array(n);
-    // What is found lies on highlighted rows, if there are any.
+    // If there are highlighted rows, matches are on these already.
     const found = search.active ? search.things.found : null;
     let count = 0;
     for (let i = 0; i < n && start[i] < t1; i++) {
@@ -141,7 +141,7 @@ export class Listing {
     return this.room.subarray(0, count);
   }
 
-  /** What the address says of the table. @param {boolean} shown */
+  /** The part of the address about the table. @param {boolean} shown */
   address(shown) {
     const { what, whole, by, sort, down } = this;
     if (!shown) return {};
@@ -149,7 +149,7 @@ export class Listing {
     return { table: what, where: whole ? "whole" : "", by: by.filter((id) => id !== "").join(), sort: sort === "Duration" ? "" : sort, up: down ? "" : "1", ...Object.fromEntries(filters) };
   }
 
-  /** Takes over what an address says; whether there is a table. @param {URLSearchParams} address */
+  /** Takes the choices from an address; returns whether it has a table. @param {URLSearchParams} address */
   take(address) {
     const what = address.get("table");
     if (what === null) return false;
@@ -166,7 +166,7 @@ export class Listing {
     return true;
   }
 
-  /** What is found, of calls their first pieces. @param {Calls} calls */
+  /** Collects the matches, for calls their first pieces. @param {Calls} calls */
   collectThings({ of, first, store: { n } }) {
     const { search: { ids }, kinds, store: { start, dur, kind } } = this;
     const { t0, t1 } = this.times;
@@ -184,19 +184,19 @@ export class Listing {
     return this.room.subarray(0, count);
   }
 
-  /** What tells one list from another. @returns {unknown[]} */
+  /** The values that identify a list. @returns {unknown[]} */
   get of() {
     return [this.what, this.key, this.search.ids, JSON.stringify([...this.filters])];
   }
 
-  /** What is listed, spans or calls, in order of time: what was collected last, if that is the same. */
+  /** Collects the listed spans or calls, in order of time; the last result, if it is still valid. */
   collect() {
     const { of } = this;
     if (!this.collected?.of.every((what, k) => what === of[k])) this.collected = { of, ids: this.keepFiltered(this.collectAnew()) };
     return this.collected.ids;
   }
 
-  /** What a filter of spans or calls is tried on, by the title of the column; nothing if what is listed has none of that. @param {string} title @returns {Filtered & {values?: Column} | null} */
+  /** The input of a filter of spans or calls, by the title of the column; null if the listed items do not have it. @param {string} title @returns {Filtered & {values?: Column} | null} */
   filteredBy(title) {
     const column = columnsOfSpans({ list: this }).find((one) => one.title === title);
     if (column) return { ...column.filtered, get values() { return column.values; } };
@@ -207,7 +207,7 @@ export class Listing {
     return { sort: "text", few: () => ({ column: of, size: groups.length, text: (k) => text(groups[k]) }) };
   }
 
-  /** The filters of spans or calls that what is listed has a column for, and that say something. */
+  /** The valid filters of spans or calls, of columns that the listed items have. */
   get filtersNow() {
     return [...this.filters].flatMap(([title, typed]) => {
       const filtered = title.startsWith(OF_GROUPS) ? null : this.filteredBy(title);
@@ -216,7 +216,7 @@ export class Listing {
     });
   }
 
-  /** Those of some spans or calls that the filters keep, in the same room. @param {Uint32Array} ids */
+  /** The spans or calls that the filters keep, in the same memory. @param {Uint32Array} ids */
   keepFiltered(ids) {
     let count = ids.length;
     for (const { filter, filtered: { few, values } } of this.filtersNow) {
@@ -228,7 +228,7 @@ export class Listing {
     return ids.subarray(0, count);
   }
 
-  /** Forgets what was collected and added up. */
+  /** Drops the collected items and sums. */
   forget() {
     this.room = this.places = new Uint32Array(0);
     this.collected = this.added = null;
@@ -260,7 +260,7 @@ export class Listing {
     return room.subarray(0, count);
   }
 
-  /** The ways to group what is listed. */
+  /** The groupings that the listed items offer. */
   get offered() {
     const { wakes, spans: { meta, kinds } } = this;
     /** @type {Record<string, unknown>} */
@@ -268,7 +268,7 @@ export class Listing {
     return GROUPINGS.filter(([id]) => !lacking[id]);
   }
 
-  /** A grouping of what is listed, with its title. @param {string} id @returns {[string, Grouping] | undefined} */
+  /** A grouping of the listed items, with its title. @param {string} id @returns {[string, Grouping] | undefined} */
   groupingOf(id) {
     const { store, offered } = this;
     const made = this.groupings.get(store) ?? new Map();
@@ -279,7 +279,7 @@ export class Listing {
     return made.get(id);
   }
 
-  /** The groupings chosen, with their titles. */
+  /** The chosen groupings, with their titles. */
   get chosen() {
     return [...new Set(this.by)].flatMap((id) => {
       const grouping = this.groupingOf(id);
@@ -287,14 +287,14 @@ export class Listing {
     });
   }
 
-  /** What the lines now listed have no column for gives way to the largest first. @param {string[]} titles @param {string} usual */
+  /** Falls back to sorting by the largest first, if the listed items do not have the sorted column. @param {string[]} titles @param {string} usual */
   sortByOneOf(titles, usual) {
     if (titles.includes(this.sort)) return;
     this.sort = usual;
     this.down = true;
   }
 
-  /** @param {string} title a column's, which turns the order round if it is sorted by already */
+  /** @param {string} title of a column; sorting by it once more reverses the order */
   sortBy(title) {
     this.down = this.sort === title ? !this.down : !TEXT_COLUMNS.has(title);
     this.sort = title;
@@ -302,7 +302,7 @@ export class Listing {
 }
 
 /**
- * Moves those of some spans whose values a filter keeps to the front; returns how many. It has one range of numbers.
+ * Moves the items with values that a filter keeps to the front; returns how many. The filter has one range of numbers.
  * @param {Uint32Array} ids
  * @param {number} count
  * @param {Column} values

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The menu of the look, and what follows from a change in it.
+// The menu of the look, and the effects of a change in it.
 
 import { LOOK_PARTS } from "../draw/look.js";
 import { showLegend } from "./legend.js";
@@ -26,7 +26,7 @@ export function changeLook(app, part, steps) {
   lookChanged(app);
 }
 
-/** Draws anew in the look there is now. @param {App} app */
+/** Applies the current look and redraws. @param {App} app */
 export function lookChanged(app) {
   app.look.apply();
   showLegend(app, byId("legend"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The selected note: its text in the panel, and the keys for it.
+// The selected note: its text in the panel, and its keys.
 
 import { actionButton, byId, closeButton, textElement } from "../dom.js";
 /**
@@ -7,7 +7,7 @@ import { actionButton, byId, closeButton, textElement } from "../dom.js";
  * @import {App} from "../main.js"
  */
 
-/** Shows the selected note: its text to edit, what to do with it. @param {App} app @param {HTMLElement} panel @param {Note} note */
+/** Shows the selected note: its text to edit, and its actions. @param {App} app @param {HTMLElement} panel @param {Note} note */
 export function showNote(app, panel, note) {
   const text = document.createElement("textarea");
   text.value = note.text;
@@ -20,7 +20,7 @@ export function showNote(app, panel, note) {
     app.noteAddress();
   });
   text.addEventListener("keydown", (e) => e.key === "Escape" && byId("overlay").focus());
-  // What is written goes on a line of its own; nothing is left of that if nothing was.
+  // Typing starts on a new line, which is removed if it stays empty.
   text.addEventListener("focus", () => {
     if (text.value !== "" && !text.value.endsWith("\n")) text.value += "\n";
     text.setSelectionRange(text.value.length, text.value.length);
@@ -33,7 +33,7 @@ export function showNote(app, panel, note) {
   );
 }
 
-/** Moves the selected note by key. @param {App} app @param {number} byX @param {number} byY */
+/** Moves the selected note by pixels; returns whether there is one. @param {App} app @param {number} byX @param {number} byY */
 export function nudgeNote(app, byX, byY) {
   const note = app.notes.selected;
   if (!note) return false;
@@ -42,12 +42,12 @@ export function nudgeNote(app, byX, byY) {
   return true;
 }
 
-/** Goes to the text of the selected note. */
+/** Moves the focus to the text of the selected note. */
 export function writeNote() {
   /** @type {HTMLElement | null} */ (document.querySelector("#details textarea"))?.focus();
 }
 
-/** Puts a note on the selected span, keeps what is measured, or goes to the text of the selected note, or of the length kept. @param {App} app */
+/** Edits the text of the selected note; else adds a note on the selected span; else edits the note of the measured range, or adds it. @param {App} app */
 export function annotate(app) {
   const { notes, selected, measured, view } = app;
   const kept = measured && notes.all.find((note) => note.from === measured.from && note.to === measured.to);

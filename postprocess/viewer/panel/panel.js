@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The panel on the right: it takes its room from the end of what is in sight, and nothing in the picture moves.
+// The panel on the right: it takes its room from the end of the visible range, and nothing in the picture moves.
 
 import { byId, pointOf } from "../dom.js";
 /** @import {App} from "../main.js" */
 
-/** Width of the panel at least, and pixels that a key moves its edge. */
+/** Minimum width of the panel, and pixels by which a key moves its edge. */
 const PANEL_MIN = 200;
 const PANEL_STEP = 24;
 
-/** Does what may change the panel's size; every time stays where it is in the picture. @param {App} app @param {() => void} change */
+/** Makes a change that may affect the panel's size; every time keeps its position in the picture. @param {App} app @param {() => void} change */
 export function changePanel(app, change) {
   const { view } = app;
   const { t0, t1, scale } = view;
@@ -17,14 +17,14 @@ export function changePanel(app, change) {
   change();
   if (panel.offsetWidth === before || !app.takeSize()) return;
   const span = view.width / scale;
-  // What was selected where the panel is now stays in sight.
+  // A selected span where the panel is now stays visible.
   const covered = app.selected >= 0 && app.placeOf(app.selected)[0] >= t0 + span;
   if (covered) view.show(t1 - span, t1);
   else view.show(t0, t0 + span);
   app.viewChanged();
 }
 
-/** Its edge is dragged, or moved by the arrow keys. @param {App} app @param {HTMLElement} edge */
+/** Handles dragging the panel's edge, and moving it by the arrow keys. @param {App} app @param {HTMLElement} edge */
 export function listenToPanel(app, edge) {
   const panel = byId("details");
   const widen = (/** @type {number} */ by) => changePanel(app, () => {

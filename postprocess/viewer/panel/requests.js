@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The panel of requests: how long they took, what the slow ones have that others lack, and where the time of one went,
-// beside a normal one. What is told was computed when the page was made; data/excess.js adds it up.
+// The panel of requests: their durations, the causes that slow ones have more of, and where the time of one went,
+// next to a normal one. The causes were computed when the page was made; data/excess.js adds them up.
 
 import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed, UNITS_PER_SECOND } from "../data/format.js";
 import { Events } from "../data/events.js";
@@ -17,40 +17,40 @@ import { actionButton, byId, closeButton, tableOf, textElement } from "../dom.js
  * @import {App} from "../main.js"
  */
 
-/** Requests that are listed, causes of one, and parts of its path. */
+/** Maximum number of requests listed, of causes of one, and of parts of its path. */
 const REQUESTS_LISTED = 30;
 const CAUSES_LISTED = 15;
 const PARTS_LISTED = 60;
-/** How much of a request is shown before and after it. */
+/** Room shown before and after a request, as a part of it. */
 const REQUEST_ROOM = 0.05;
-/** A strip that shows where the time of a request went. */
+/** Size of a strip that shows where the time of a request went. */
 const STRIP_WIDTH = 1000;
 const STRIP_HEIGHT = 16;
 
-/** What the panel shows of requests, and of which. */
+/** The state of the panel of requests. */
 export class Asked {
   open = false;
-  /** The durations chosen, from and to; none for the slow ones against the normal ones. @type {{from: number, to: number} | null} */
+  /** The chosen range of durations; null to compare the slow requests with the normal ones. @type {{from: number, to: number} | null} */
   part = null;
   /** The request shown; -1 for none. */
   request = -1;
-  /** The request that an address names, until it is looked for: its thread, and from when to when it is. @type {{pid: number, from: number, to: number} | null} */
+  /** The request named in an address, until it is searched for: its thread, start and end. @type {{pid: number, from: number, to: number} | null} */
   named = null;
-  /** Whether what an address names is to fill the picture. */
+  /** True if the request named in an address is to fill the picture. */
   fills = false;
   /** The cause whose requests are listed; -1 for all. */
   cause = -1;
-  /** Once the page's data have been read. @type {Requests | null} */
+  /** The requests, once read from the page's data. @type {Requests | null} */
   requests = null;
-  /** Why they could not be. */
+  /** The error of reading them. */
   error = "";
   /** @type {Promise<void> | null} */
   reading = null;
-  /** The path that is drawn, and of which request. @type {{of: number, path: RequestPath} | null} */
+  /** The path drawn, and the number of its request. @type {{of: number, path: RequestPath} | null} */
   drawn = null;
-  /** The slow requests beside the normal ones, once they were compared: they are always the same. @type {ReturnType<typeof slowAgainstNormal>} */
+  /** The comparison of slow with normal requests, once computed: it never changes. @type {ReturnType<typeof slowAgainstNormal>} */
   sides = null;
-  /** The events of the slowest requests, or of those of the part that was chosen. @type {{part: Asked["part"], events: Events} | null} */
+  /** The events of the slowest requests, or of those in the chosen range. @type {{part: Asked["part"], events: Events} | null} */
   grouped = null;
 
   /** @param {App} app */
@@ -59,7 +59,7 @@ export class Asked {
     this.carried = app.store.meta.requests;
   }
 
-  /** Reads what the page carries; nobody waits for it while the page opens. */
+  /** Reads the page's requests, on demand so that opening the page is not delayed. */
   read() {
     if (!this.carried) return Promise.resolve();
     const chunks = [...pristine.querySelectorAll("script.ku-data")].map((element) => element.textContent ?? "");
@@ -81,7 +81,7 @@ export class Asked {
     return (this.sides ??= slowAgainstNormal(requests));
   }
 
-  /** The events of the requests of a part of the durations, else of the slow ones; of all, where none are slow. @param {Requests} requests @param {Asked["part"]} part */
+  /** The events of the requests in a range of durations, else of the slow ones, or of all if none are slow. @param {Requests} requests @param {Asked["part"]} part */
   eventsOf(requests, part = this.part) {
     if (!this.grouped || this.grouped.part !== part) {
       const { byDuration, sides } = requests;
@@ -91,7 +91,7 @@ export class Asked {
     return this.grouped.events;
   }
 
-  /** Shows the request that an address has named; where the page does not carry it, its time and the row of its thread. */
+  /** Shows the request named in an address; if the page does not carry it, its time and the row of its thread. */
   goToNamed() {
     const { app, named, requests, error, fills } = this;
     if (!named || error !== "") return;
@@ -103,7 +103,7 @@ export class Asked {
     if (fills || number < 0) fillWith(app, named.pid, named.from, named.to);
   }
 
-  /** The critical path of the request that is shown. @returns {RequestPath | null} */
+  /** The critical path of the request shown. @returns {RequestPath | null} */
   get path() {
     const { requests, request, open } = this;
     if (!open || !requests || request < 0) return null;
@@ -116,7 +116,7 @@ export class Asked {
     return this.drawn.path;
   }
 
-  /** The row of the thread whose request is shown, if it is among those that are. */
+  /** The row of the thread whose request is shown, if that row is visible. */
   get item() {
     const { requests, request, open, app: { groups, view } } = this;
     const threads = threadsOf(groups);
@@ -124,13 +124,13 @@ export class Asked {
     return row === undefined ? undefined : view.itemsOf.get(threads)?.[row];
   }
 
-  /** What the address says of it. */
+  /** The part of the address about requests. */
   get address() {
     const { open, part, request, requests } = this;
     return { requests: open ? (part ? `${part.from}..${part.to}` : "all") : "", request: open && requests && request >= 0 ? nameOf(requests, request) : "" };
   }
 
-  /** Shows what an address says. @param {URLSearchParams} address */
+  /** Takes the state from an address. @param {URLSearchParams} address */
   take(address) {
     const text = address.get("requests");
     const [, pid, start, end] = /^(\d+)@(-?[\d.]+)\.\.(-?[\d.]+)$/.exec(address.get("request") ?? "") ?? [];
@@ -144,7 +144,7 @@ export class Asked {
     if (this.open) this.app.listing = false;
   }
 
-  /** Once all else of an address is shown: the request that it names. */
+  /** Goes to the request named in an address, once everything else of the address is shown. */
   taken() {
     if (!this.named) return;
     if (this.carried && !this.requests) {
@@ -155,7 +155,7 @@ export class Asked {
     this.app.showDetails();
   }
 
-  /** Undoes one thing: the request, the part of the durations, the panel. */
+  /** Undoes one thing: the request, the cause, the range of durations, the panel. */
   back() {
     if (this.request >= 0) this.request = -1;
     else if (this.cause >= 0) this.cause = -1;
@@ -183,16 +183,16 @@ export function toggleRequests(app) {
   app.viewChanged();
 }
 
-/** Shows the button where there are requests. @param {App} app */
+/** Shows the button if there are requests. @param {App} app */
 export function listenToRequests(app) {
   byId("requests").hidden = !app.asked.carried;
   byId("requests").addEventListener("click", () => toggleRequests(app));
 }
 
-/** A request as addresses name it. @param {Requests} requests @param {number} number */
+/** A request in the form of the address. @param {Requests} requests @param {number} number */
 const nameOf = ({ pid, start, dur }, number) => `${pid[number]}@${secondsText(start[number])}..${secondsText(start[number] + dur[number])}`;
 
-/** Goes to a request: it fills the picture, with CPUs and threads. @param {App} app @param {number} number */
+/** Goes to a request, which then fills the picture, with CPUs and threads. @param {App} app @param {number} number */
 export function goToRequest(app, number) {
   const { asked, view } = app;
   const { requests } = asked;
@@ -206,13 +206,13 @@ export function goToRequest(app, number) {
   fillWith(app, requests.pid[number], start, start + requests.dur[number]);
 }
 
-/** Fills the picture with some time of a thread, with CPUs and threads. @param {App} app @param {number} pid @param {number} from @param {number} to */
+/** Fills the picture with a range of a thread's time, with CPUs and threads. @param {App} app @param {number} pid @param {number} from @param {number} to */
 function fillWith(app, pid, from, to) {
   const { view, groups } = app;
   const threads = threadsOf(groups);
   for (const group of [groups[0], threads]) if (group.collapsed) app.toggleGroup(group);
   showTime(app, from, to);
-  // From the top, as far as that shows the thread's row.
+  // Scroll to the top, as long as that shows the thread's row.
   view.order(groups);
   view.scrollTo(0);
   view.layOut(groups);
@@ -221,7 +221,7 @@ function fillWith(app, pid, from, to) {
   if (item) view.reveal(item);
 }
 
-/** Shows a stretch of time with a little before and after. @param {App} app @param {number} from @param {number} to */
+/** Shows a range of time with some room before and after. @param {App} app @param {number} from @param {number} to */
 function showTime(app, from, to) {
   const room = Math.max((to - from) * REQUEST_ROOM, 5);
   app.view.show(from - room, to + room);
@@ -272,7 +272,7 @@ function showAll(app, panel, requests) {
   );
 }
 
-/** How many events make requests slow, and the longest of them, where something stands out. @param {Asked} asked @param {Requests} requests */
+/** The number of events that make requests slow, and the longest of them, if anything stands out. @param {Asked} asked @param {Requests} requests */
 function longestEvent(asked, requests) {
   if (!asked.sidesOf(requests)?.compared.causes.length) return [];
   const { list } = asked.eventsOf(requests);
@@ -281,7 +281,7 @@ function longestEvent(asked, requests) {
   return [textElement("p", `${countText(list.length, "event")}; the longest: ${durationText(requests.dur[longest])} at ${secondsText(requests.start[longest])} s, ${countText(count, "request")}${most}`, "events")];
 }
 
-/** What some requests have more of than the others: those that were chosen than the rest, else slow ones than normal ones. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
+/** The causes that some requests have more of: the chosen ones against the rest, else slow ones against normal ones. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
 function comparison(app, requests, numbers) {
   const { asked } = app;
   const sides = asked.part ? null : asked.sidesOf(requests);
@@ -306,20 +306,20 @@ function comparison(app, requests, numbers) {
   const rest = `${leftOut > 0 ? `${countText(leftOut, "cause")} more, and all` : "All"} else, together: ${roundedText(unexplained * 100, 0)} %`;
   const table = causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines);
   if (!sides?.still) return [said, table, textElement("p", rest)];
-  // What makes most is said first.
+  // The larger contribution comes first.
   const mostly = sides.still.time > causes[0].time;
   const still = stoodStill(sides.still, others.count, mostly ? "The" : "With that time the");
   return mostly ? [still, said, table, textElement("p", rest)] : [said, table, textElement("p", rest), still];
 }
 
-/** What CPUs that stood still make, which is told apart. @param {{excess: number, time: number, slow: number, inSlow: number, inNormal: number}} still @param {number} normal how many normal requests there are @param {string} the how the sentence begins */
+/** The contribution of time in which CPUs stood still, which is treated separately. @param {{excess: number, time: number, slow: number, inSlow: number, inNormal: number}} still @param {number} normal number of normal requests @param {string} the start of the sentence */
 function stoodStill({ excess, time, slow, inSlow, inNormal }, normal, the) {
   const [more, its] = [excess, time].map((each) => durationText(Math.trunc(each)));
   const share = roundedText((time / excess) * 100, 0);
   return textElement("p", `${the} slowest ${slow} take ${more} more than normal ones: ${its} of it, ${share} %, is time in which CPUs stood still, in ${inSlow}/${slow} of them and in ${inNormal}/${normal} normal ones.`);
 }
 
-/** Where the time of some requests went, if there is nothing to compare them with. @param {App} app @param {Requests} requests @param {Uint32Array} numbers @param {Sums} some */
+/** A table of where the time of some requests went, if there is nothing to compare them with. @param {App} app @param {Requests} requests @param {Uint32Array} numbers @param {Sums} some */
 function everything(app, requests, numbers, some) {
   const { causes, leftOut } = partsOf(requests, numbers, some);
   const lines = causes.map(({ cause, words, time, share, inSome, notes }) => [
@@ -335,14 +335,14 @@ function causesTable(heads, lines) {
   return table;
 }
 
-/** A cause, with its colour and notes; it lists the requests with most of it. @param {App} app @param {Requests} requests @param {number} cause @param {string} words @param {string[]} notes */
+/** A cause, with its colour and notes; a click lists the requests with most of it. @param {App} app @param {Requests} requests @param {number} cause @param {string} words @param {string[]} notes */
 function causeCell(app, requests, cause, words, notes) {
   const { asked } = app;
   const cell = textElement("span", "", "cause");
   const said = document.createElement("span");
   const button = actionButton(shownName(words), "List the requests with most of it", () => {
     asked.cause = asked.cause === cause ? -1 : cause;
-    // What was clicked stays where it is.
+    // Keep the clicked cell in place.
     const { scrollTop } = byId("details");
     asked.changed();
     byId("details").scrollTop = scrollTop;
@@ -361,7 +361,7 @@ function chip(app, kind) {
   return square;
 }
 
-/** The cells of a request in a list: a button that leads there, how long it took, what else is said of it, its thread, and what most of its time went into. @param {App} app @param {Requests} requests @param {number} number @param {string[]} more */
+/** The cells of a request in a list: a button to go there, its duration, the cells in `more`, its thread, and its largest cause. @param {App} app @param {Requests} requests @param {number} number @param {string[]} more */
 function listed(app, requests, number, more) {
   const [first] = requests.causesOf(number);
   const mostly = first ? `${shownName(first.words)}, ${roundedText((100 * first.time) / Math.max(requests.dur[number], 1), 0)} %` : "";
@@ -376,7 +376,7 @@ function listBelow(head, heads, lines) {
   return [textElement("h3", head), table];
 }
 
-/** Of some requests those with most of the cause that was chosen, one of each event. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
+/** The requests, of some, with most of the chosen cause, one per event. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
 function listOfCause(app, requests, numbers) {
   const { cause } = app.asked;
   const those = requests.withMost(numbers, cause, numbers.length);
@@ -399,13 +399,13 @@ function listOfEvents(app, requests) {
   return listBelow(head, several ? ["Requests"] : [], lines);
 }
 
-/** The request to set others beside: in the middle of the normal ones; -1 if there is no other. @param {Requests} requests @param {number} number */
+/** The request to show next to another: the middle one of the normal ones; -1 if there is no other. @param {Requests} requests @param {number} number */
 export function normalBeside({ byDuration, n, sides }, number) {
   const at = sides ? (sides[1].start + sides[1].end) >> 1 : n >> 1;
   return n > 1 && byDuration[at] !== number ? byDuration[at] : n > 2 ? byDuration[at - 1] : -1;
 }
 
-/** One request: where its time went, beside a normal one, and its path. @param {App} app @param {HTMLElement} panel @param {Requests} requests @param {number} number */
+/** Shows one request: where its time went, next to a normal one, and its path. @param {App} app @param {HTMLElement} panel @param {Requests} requests @param {number} number */
 function showRequest(app, panel, requests, number) {
   const { asked } = app;
   const beside = normalBeside(requests, number);
@@ -449,7 +449,7 @@ function showRequest(app, panel, requests, number) {
   );
 }
 
-/** Where the time of a request went, one part after the other; each leads there. @param {App} app @param {Requests} requests @param {number} number @param {number} longest the time that the strip's width stands for @param {string} title */
+/** A strip of where the time of a request went, part by part; a click on a part goes there. @param {App} app @param {Requests} requests @param {number} number @param {number} longest the time of the strip's full width @param {string} title */
 function strip(app, requests, number, longest, title) {
   const svg = svgElement("svg", { viewBox: `0 0 ${STRIP_WIDTH} ${STRIP_HEIGHT}`, preserveAspectRatio: "none", height: STRIP_HEIGHT, role: "img", class: "strip" });
   svg.setAttribute("aria-label", title);
@@ -470,7 +470,7 @@ function strip(app, requests, number, longest, title) {
   return [textElement("p", title, "of-strip"), svg];
 }
 
-/** Parts that are seen: those shorter than a step are put together, under the longest of them. @param {PathPart[]} parts @param {number} min */
+/** Visible runs of parts: those shorter than a step are joined, represented by the longest of them. @param {PathPart[]} parts @param {number} min */
 function runsOf(parts, min) {
   /** @type {{from: number, to: number, part: PathPart}[]} */
   const runs = [];
@@ -485,7 +485,7 @@ function runsOf(parts, min) {
   return runs;
 }
 
-/** The longest parts of a request's path, in order of time; each leads there. @param {App} app @param {Requests} requests @param {number} number */
+/** The longest parts of a request's path, in order of time, each with a link. @param {App} app @param {Requests} requests @param {number} number */
 function pathLines(app, requests, number) {
   const parts = requests.pathOf(number);
   const start = requests.start[number];

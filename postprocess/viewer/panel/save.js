@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files the page gives away: a table of spans, a figure, a copy of itself with all that was added to it.
+// Files that the page saves: a table of spans, a figure, a copy of itself with all additions.
 
 import { checksumOf } from "../data/decode.js";
 import { valueOf } from "../data/format.js";
@@ -11,11 +11,11 @@ import { addressOf } from "./address.js";
  * @import {App} from "../main.js"
  */
 
-/** Lines of a table made into one string. */
+/** Lines of a table joined into one string. */
 const CSV_LINES = 20000;
 const CSV_HEAD = "start_ns,dur_ns,cpu,pid,rpc,event,arg,ret,ipc,name\r\n";
 
-/** Gives a file to the browser to save. @param {string} name @param {Blob} blob */
+/** Lets the browser save a file. @param {string} name @param {Blob} blob */
 export function offer(name, blob) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
@@ -24,13 +24,13 @@ export function offer(name, blob) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 
-/** A name for a file, after the title of the trace. @param {App} app @param {string} ending */
+/** A name for a file, from the title of the trace. @param {App} app @param {string} ending */
 export function fileName(app, ending) {
   const words = app.store.meta.title.normalize("NFKD").replace(/[^a-zA-Z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60);
   return `${words || "kutrace"}.${ending}`;
 }
 
-/** The page with its notes, its views and what is in sight: it opens, and can be saved, as this one. @param {App} app */
+/** A copy of the page with its notes, saved views and current view; it opens, and can be saved, like this one. @param {App} app */
 function copyOf(app) {
   const added = /** @type {HTMLElement} */ (pristine.querySelector("#ku-added"));
   const json = JSON.stringify({ address: addressOf(app), ...addedTo(app) });
@@ -55,7 +55,7 @@ export function saveCopy(app) {
 }
 
 /**
- * All spans that reach into a range, or those of them that are searched, as RFC 4180 has it; times count from the
+ * All spans that overlap a range, only matches if there is a search, as CSV by RFC 4180; times count from the
  * trace's base minute.
  * @param {App} app
  * @param {number} from
@@ -71,7 +71,7 @@ export function csvOf({ store, search }, from, to) {
   return csvOfSpans(store, ids.subarray(0, count));
 }
 
-/** Spans as a table of RFC 4180. @param {Store} store @param {Uint32Array} ids */
+/** Spans as CSV by RFC 4180. @param {Store} store @param {Uint32Array} ids */
 export function csvOfSpans(store, ids) {
   const { start, dur, cpu, cpus, pid, pids, rpc, event, events, arg, ret, ipc, name } = store;
   const names = store.names.map((text) => `"${text.replaceAll('"', '""')}"`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Start here: extremes of the trace in words, each a button that goes there.
+// The "Start here" menu: extremes of the trace in words, each a button that goes there.
 
 import { countText, durationText, shownName, threadText, trimmed } from "../data/format.js";
 import { busiestOf, extremesOf, REQUESTS_MAX } from "../data/start.js";
@@ -14,15 +14,15 @@ import { actionButton, byId, textElement } from "../dom.js";
  * @import {App} from "../main.js"
  */
 
-/** How much of a stretch is shown before and after it. */
+/** Room shown before and after a stretch, as a part of it. */
 const STRETCH_ROOM = 0.25;
 
-/** Shows a stretch of time, and selects the span at its start on a row of a group, if there is one. @param {App} app @param {{i?: number, from: number, to: number}} stretch @param {Group} [group] */
+/** Shows a stretch of time, and selects the span at its start on a row of a group, if given. @param {App} app @param {{i?: number, from: number, to: number}} stretch @param {Group} [group] */
 function showStretch(app, { i = -1, from, to }, group) {
   const { view } = app;
   if (view.relative) app.toggleRelative();
   app.remember();
-  // The panel takes its room first.
+  // Select first, since the panel takes its room.
   app.select(i, group);
   app.call = callOfSelected(app);
   if (app.call) app.showDetails();
@@ -34,7 +34,7 @@ function showStretch(app, { i = -1, from, to }, group) {
 }
 
 /**
- * What there is to look at: a line's words, its values, and what is shown.
+ * Lines of the menu: words, values, and the stretch to show.
  * @param {App} app
  * @param {Extremes} extremes
  * @returns {[string, string, Parameters<typeof showStretch>[1], Group?][]}
@@ -67,7 +67,7 @@ function startLines({ store, groups, overview }, { waits, call, requests, stall,
   return lines;
 }
 
-/** A line of the menu: its words, its values below them, and what it shows. @param {string} words @param {string} values @param {() => void} show */
+/** A line of the menu: its words, its values below them, and the action that shows it. @param {string} words @param {string} values @param {() => void} show */
 function startLine(words, values, show) {
   const line = actionButton(words, "Go there", () => {
     byId("start").hidePopover();
@@ -77,7 +77,7 @@ function startLine(words, values, show) {
   return line;
 }
 
-/** The slowest of the requests that the page carries, and a line for all of them. @param {App} app */
+/** Lines for the slowest of the page's requests, and one for all of them. @param {App} app */
 function requestLines(app) {
   const { asked } = app;
   const { carried, requests } = asked;
@@ -86,7 +86,7 @@ function requestLines(app) {
     if (!asked.open) toggleRequests(app);
     then();
   };
-  // Each of another event.
+  // One per event.
   const slowest = requests ? asked.eventsOf(requests, null).list.slice(0, REQUESTS_MAX).map(({ longest: number }, k) => {
     const [first] = requests.causesOf(number);
     const mostly = first ? `, mostly ${shownName(first.words)}` : "";
@@ -96,14 +96,14 @@ function requestLines(app) {
   return [startLine("Why requests are slow", carried.asked, open(() => {})), ...slowest];
 }
 
-/** Fills the menu when it is opened: nobody waits for it while the page opens. @param {App} app */
+/** Fills the menu when it is opened, so that opening the page is not delayed. @param {App} app */
 export function listenToStart(app) {
   const menu = byId("start");
   /** @type {Extremes | null} */
   let extremes = null;
   const fill = () => {
     extremes ??= extremesOf(app.store, app.search.calls);
-    // What a page carries of requests is told by that, not by marks.
+    // Requests carried by the page take precedence over those from marks.
     const known = app.asked.carried ? { ...extremes, requests: [] } : extremes;
     const lines = [
       ...requestLines(app), ...startLines(app, known).map(([words, values, stretch, group]) => startLine(words, values, () => showStretch(app, stretch, group))),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a range of time holds, as tables in the panel.
+// The totals of a range of time, as tables in the panel.
 
 import { alignedText, callText, durationText, threadText, timesText } from "../data/format.js";
 import { CANNOT_SHOW, Kind } from "../data/tables.js";
@@ -15,16 +15,16 @@ import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
  */
 
 /**
- * The parts of a CPU's time: a trace that cannot show one of these has none of it.
+ * The parts of a CPU's time, each with the limitations of a trace that make it unknown.
  * @type {readonly ["user" | "kernel" | "idle" | "stalled" | "absent", string[]][]}
  */
 const PARTS = Object.freeze([["user", []], ["kernel", []], ["idle", [CANNOT_SHOW.IDLE]], ["stalled", [CANNOT_SHOW.INTERRUPTS, CANNOT_SHOW.IDLE]], ["absent", [CANNOT_SHOW.LOSSES]]]);
 
-/** What the time is called in which a CPU did nothing although it should. */
+/** The heading for time in which a CPU did nothing although it should. */
 const STOOD = MEANINGS[Kind.STALLED][0];
 
 /**
- * Shows what the measured range holds.
+ * Shows the totals of the measured range.
  * @param {App} app
  * @param {HTMLElement} panel
  * @param {number} from
@@ -73,7 +73,7 @@ export function showTotals(app, panel, from, to) {
   );
 }
 
-/** Measures the selected span, or stretches what is measured to it. @param {App} app @param {boolean} stretch */
+/** Measures the selected span, or extends the measured range to include it. @param {App} app @param {boolean} stretch */
 export function measureSelected(app, stretch) {
   const { selected, measured } = app;
   if (selected < 0) return;

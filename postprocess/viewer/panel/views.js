@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Views that were saved, to come back to; and the way back from the last jumps. A view is what the address says of it.
+// Saved views to return to, and the way back from recent jumps. A view is stored as its address.
 
 import { rangeText } from "../view/axis.js";
 import { actionButton, byId } from "../dom.js";
@@ -8,14 +8,14 @@ import { actionButton, byId } from "../dom.js";
  * @import {App} from "../main.js"
  */
 
-/** Views that have a key; steps back that are remembered. */
+/** The number of views that have a key, and the maximum number of steps back. */
 export const VIEWS_MAX = 9;
 const PAST_MAX = 50;
 
 /** @typedef {{name: string, address: string}} SavedView */
 
 /**
- * The address of what is in sight, showing another, and what to call when what goes with the address has changed.
+ * The address of the current view, a function that shows another, and one to call when data stored with the address have changed.
  * @typedef {{now: () => string, show: (address: string) => void, changed: () => void}} Addresses
  */
 
@@ -24,20 +24,20 @@ export class Views {
   constructor(view, addresses) {
     this.view = view;
     this.addresses = addresses;
-    /** By key, from 1. @type {(SavedView | undefined)[]} */
+    /** Saved views by key, from 1. @type {(SavedView | undefined)[]} */
     this.saved = [];
     /** Addresses before the last jumps. @type {string[]} */
     this.past = [];
   }
 
-  /** Saves what is in sight under a number, or under the first free one. @param {number} [number] */
+  /** Saves the current view under a number, or under the first free one. @param {number} [number] */
   save(number = this.free) {
     const name = rangeText(this.view);
     if (number > 0 && number <= VIEWS_MAX) this.saved[number] = { name, address: this.addresses.now() };
     this.changed();
   }
 
-  /** The first number without a view, or the last there is. */
+  /** The first number without a view, or else the last number. */
   get free() {
     for (let number = 1; number <= VIEWS_MAX; number++) if (!this.saved[number]) return number;
     return VIEWS_MAX;
@@ -51,7 +51,7 @@ export class Views {
     this.addresses.show(saved.address);
   }
 
-  /** Keeps what is in sight for the way back. */
+  /** Remembers the current view for the way back. */
   remember() {
     const address = this.addresses.now();
     if (this.past.at(-1) === address) return;
@@ -66,12 +66,12 @@ export class Views {
     if (address !== undefined) this.addresses.show(address);
   }
 
-  /** The views as they are kept. @returns {(SavedView & {number: number})[]} */
+  /** The views in the form they are saved in. @returns {(SavedView & {number: number})[]} */
   list() {
     return this.saved.flatMap((view, number) => (view ? [{ number, ...view }] : []));
   }
 
-  /** Takes over views that were kept. @param {unknown} kept */
+  /** Loads saved views. @param {unknown} kept */
   load(kept) {
     this.saved = [];
     for (const view of Array.isArray(kept) ? kept : []) {
@@ -86,7 +86,7 @@ export class Views {
     this.addresses.changed();
   }
 
-  /** Lists the views where they are chosen. */
+  /** Updates the list of views in the menu. */
   show() {
     byId("view-list").replaceChildren(...this.list().map(({ number, name }) => {
       const line = document.createElement("li");
@@ -110,7 +110,7 @@ export class Views {
   }
 }
 
-/** Shows everything, with a way back. @param {App} app */
+/** Shows the whole trace, with a way back. @param {App} app */
 export function showWhole(app) {
   app.views.remember();
   app.view.showWhole();

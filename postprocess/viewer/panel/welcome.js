@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a page looks that is opened for the first time: threads are open if CPUs leave them room, and three callouts say how
+// A page that is opened for the first time: threads are open if CPUs leave room for them, and three callouts explain how
 // to read the picture, until they are closed, once for all pages.
 
 import { byId, closeButton, pointOf, textElement } from "../dom.js";
 /** @import {App} from "../main.js" */
 
-/** Rows of threads that there must be room for. */
+/** Minimum number of rows of threads that must fit. */
 const ROWS_MIN = 6;
-/** Where it is kept that the callouts were closed. */
+/** The key in local storage for closed callouts. */
 const CLOSED_KEY = "kutrace-callouts";
-/** Pixels that a callout stands away from what it is about. */
+/** Distance in pixels between a callout and its subject. */
 const CALLOUT_AWAY = 8;
 
-/** What each callout says, and what it is about: the strip, a row, the legend. @type {readonly [string, string, string][]} */
+/** Callouts: the subject (the strip, a row, the legend), the heading and the text. @type {readonly [string, string, string][]} */
 const CALLOUTS = Object.freeze([
   ["strip", "The whole trace", "Orange is user code, green the kernel, of all CPUs. The frame is what you see below: drag it, or zoom with the wheel or two fingers."],
   ["rows", "Height says who runs", "A thin line is an idle CPU, middle height a program\u2019s own code, full height the kernel. Click anything for its details."],
   ["legend", "Colour says what", "Each thread and each sort of kernel work has its colour. Point at an entry for what it means; click it to find where it is."],
 ]);
 
-/** Opens the threads where CPUs leave them room; if not all fit, those with most CPU time come first. @param {App} app */
+/** Opens the threads if CPUs leave room for them; if not all fit, those with most CPU time come first. @param {App} app */
 export function openThreads({ groups, view, layers }) {
   const [cpus, threads] = groups;
   const { left, fits } = view.roomFor(cpus, threads);
@@ -29,9 +29,9 @@ export function openThreads({ groups, view, layers }) {
   else view.layOut(groups);
 }
 
-/** Whether somebody has closed the callouts, of whatever page. */
+/** True if the callouts were closed before, on any page. */
 function wereClosed() {
-  // Where a page may keep nothing, it does not know.
+  // Without access to storage, assume that they were not.
   try {
     return localStorage.getItem(CLOSED_KEY) !== null;
   } catch {
@@ -50,7 +50,7 @@ export function showCallouts(app) {
     try {
       localStorage.setItem(CLOSED_KEY, "1");
     } catch {
-      // They will be shown again.
+      // Without storage, they will be shown next time.
     }
   };
   const used = (/** @type {Event} */ e) => {
@@ -69,7 +69,7 @@ export function showCallouts(app) {
   for (const sort of SORTS) document.addEventListener(sort, used, { capture: true, passive: true });
 }
 
-/** Puts each callout beside what it is about. @param {App} app @param {HTMLElement} layer */
+/** Places each callout next to its subject. @param {App} app @param {HTMLElement} layer */
 function placeCallouts({ view }, layer) {
   const placeOf = (/** @type {HTMLElement} */ element) => {
     const { x, y } = pointOf(/** @type {MouseEvent} */ ({ clientX: element.getBoundingClientRect().left, clientY: element.getBoundingClientRect().top }), layer);

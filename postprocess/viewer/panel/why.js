@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The wakeups that led to the selected span, as a list to go through.
+// The wakeups that led to the selected span, as a list of links.
 
 import { durationText, signedText, threadText, wokenBy } from "../data/format.js";
 import { isIdle } from "../data/kind.js";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ticks of the time axis: round steps, short labels, and the base time that they count from: in seconds from the base minute
-// of the trace, as everywhere on the page, or after the start of each row.
+// Ticks of the time axis: round steps, short labels, and the base time that they count from: seconds from the base minute
+// of the trace, as everywhere on the page, or from the start of each row.
 
 import { baseMillis, clockText, durationText, secondsText, trimmed, UNITS_PER_SECOND } from "../data/format.js";
 /**
@@ -9,7 +9,7 @@ import { baseMillis, clockText, durationText, secondsText, trimmed, UNITS_PER_SE
  * @import {View} from "./view.js"
  */
 
-/** Units a label can have: units of 10 ns in one, its name, what base times are multiples of, and decimals of a second that they have. */
+/** Units of labels: size in units of 10 ns, name, the number of which base times are multiples, and decimals of a second in base times. */
 const AXIS_UNITS = Object.freeze([
   { size: 0.1, name: "ns", next: 100, digits: 6 },
   { size: 100, name: "\u00b5s", next: 1e5, digits: 3 },
@@ -17,17 +17,17 @@ const AXIS_UNITS = Object.freeze([
   { size: 1e8, name: "s", next: Infinity, digits: 0 },
 ]);
 
-/** Pixels that a tick and its label have, at least. */
+/** Minimum space in pixels for a tick and its label. */
 const TICK_ROOM = 95;
 
 /**
- * `baseTitle` is the base time on the clock. Ticks count from the base, which is a full second or the like; if one other is in sight, its own tick
- * says the whole of it, and the rest counts from there, so that what lies around it is short, too.
+ * `baseTitle` is the base time on the clock. Ticks count from the base, which is a full second or the like; if one other base is in view, its own tick
+ * has its full time, and later ticks count from there, so that their labels are short, too.
  * @typedef {{baseText: string, baseTitle: string, ticks: {time: number, label: string}[]}} Axis
  */
 
 /**
- * The axis for what is in sight.
+ * The axis for the visible range.
  * @param {string} tracebase
  * @param {View} view
  * @returns {Axis}
@@ -53,13 +53,13 @@ export function axisOf(tracebase, view) {
   return { baseText: `${minute}${seconds}`, baseTitle: clockText(tracebase, base, unit.digits), ticks };
 }
 
-/** What is in sight, in words. @param {View} view */
+/** The visible range in words. @param {View} view */
 export function rangeText({ t0, t1, begin, relative }) {
   const from = relative ? `${durationText(Math.round(t0 - begin))} after each row\u2019s start` : `${secondsText(Math.round(t0))} s`;
   return `${durationText(t1 - t0)} from ${from}`;
 }
 
-/** How long after the start of its row in a group a span starts, if it is on one. @param {Store} store @param {number} i @param {Group} group */
+/** The time from the start of a row in a group to a span on it, in words; empty if the span is not on one. @param {Store} store @param {number} i @param {Group} group */
 export function behindBegin(store, i, group) {
   const row = group.rowOf(i);
   return row < 0 ? "" : `${durationText(store.start[i] - group.from[row])} after the row\u2019s start`;

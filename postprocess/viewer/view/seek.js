@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Times as people type them into the search box, or copy them from elsewhere on the page: `mm:ss.fff` on the clock,
-// with hours and a date if they like, or seconds from the base minute, with their unit if they like.
+// Times as typed into the search box, or copied from elsewhere on the page: `mm:ss.fff` on the clock,
+// optionally with hours and a date, or seconds from the base minute, optionally with the unit.
 
 import { baseMillis, UNITS_PER_SECOND } from "../data/format.js";
 /** @import {View} from "./view.js" */
@@ -9,7 +9,7 @@ import { baseMillis, UNITS_PER_SECOND } from "../data/format.js";
 const SEEK_STEPS = Object.freeze([1, 2, 5]);
 
 /**
- * The range that a typed time stands for: five units of its last digit to either side; nothing if it is not a time, or one
+ * The range for a typed time: five units of its last digit to either side; null if it is not a time, or one
  * outside of the trace.
  * @param {View} view
  * @param {string} tracebase
@@ -26,7 +26,7 @@ export function rangeOfTime(view, tracebase, text) {
   else if (clock !== "") {
     const start = (base + view.begin / 1e5) / 6e4;
     const whole = hours === undefined ? 60 : 24 * 60;
-    // The first such minute at or after the one in which the trace begins.
+    // The first such minute at or after the minute in which the trace begins.
     const wanted = (hours ?? 0) * 60 + minutes;
     const ahead = (((wanted - Math.floor(start)) % whole) + whole) % whole;
     time += (Math.floor(start) + ahead - base / 6e4) * 60 * UNITS_PER_SECOND;
@@ -46,7 +46,7 @@ function stepped(value, direction) {
   return SEEK_STEPS[at - turn * SEEK_STEPS.length] * 10 ** (power + turn);
 }
 
-/** What to type for the range in sight. @param {View} view */
+/** The time to type for the visible range. @param {View} view */
 export function timeOfRange(view) {
   const half = (view.t1 - view.t0) / 2 / UNITS_PER_SECOND;
   const digits = Math.min(Math.max(Math.ceil(-Math.log10(half / 5)), 0), 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From times to pixels and back: a range of time over a width.
+// Conversion between times and pixels: a range of time over a width.
 
 export class TimeScale {
   /** @param {number} t0 @param {number} t1 @param {number} width in CSS pixels */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is in sight: the range of time, and where each row stands. All lengths in CSS pixels.
+// The view: the visible range of time, and the place of each row. All lengths are in CSS pixels.
 //
-// Rows can count their time from their own start, to be compared: each is moved in time, by its item's `shift`, so that
-// what it holds first lies where the trace begins. The view's own range is then that of the axis. Whoever draws, or
-// looks for something, on a row takes times from `on(item)`, and need not know.
+// Rows can count time from their own start, to be compared: each is moved in time, by its item's `shift`, so that
+// its first contents are at the start of the trace. The view's own range is then that of the axis. Code that draws, or
+// searches, on a row takes times from `on(item)`, and need not know.
 
 import { isOfThreads, kernelThreads, KERNEL_THREADS } from "../data/groups.js";
 import { ORDERS, orderOf } from "../data/order.js";
@@ -22,41 +22,41 @@ export const SHORTEST = 10;
 export const MARKS_HEIGHT = 18;
 export const AXIS_HEIGHT = 24;
 const HEADER_HEIGHT = 22;
-/** The part of the room that CPUs share at least, if they need it. */
+/** Minimum share of the room for CPUs, if they need it. */
 const CPU_PART = 0.6;
 export const ROW_MIN = 18;
 const ROW_MAX = 90;
-/** Height of a pinned row, and the part of the room that all of them take at most. */
+/** Height of a pinned row, and the maximum share of the room for all of them. */
 const PIN_HEIGHT = 44;
 const PINS_PART = 0.5;
-/** Rows of CPUs that do not fit are lower, down to this; lower than `HEAT_MAX` they are a map of what is busy, and differ by a pixel. */
+/** Rows of CPUs that do not fit are lower, down to this; lower than `HEAT_MAX` they are a map of the load, and heights differ by a pixel. */
 const HEAT_MIN = 1;
 export const HEAT_MAX = 10;
-/** Height that CPUs leave to other groups if there is more. */
+/** Height of a CPU's row that is enough: any more is left to other groups. */
 const CPU_ENOUGH = 56;
-/** Height that a name of a row needs; of lower rows not each is `named`. */
+/** Height that the name of a row needs; if rows are lower, not every row is `named`. */
 export const NAME_HEIGHT = 14;
-/** Limits of the factor by which rows are made higher. */
+/** Limits of the factor by which rows are enlarged. */
 const ROW_ZOOM_MIN = 0.5;
 const ROW_ZOOM_MAX = 6;
-/** Part of the width before the start of rows that are compared. */
+/** Share of the width before the start of rows that are compared. */
 const BEGIN_ROOM = 0.02;
-/** Parts of a row's height, from its middle, that the zones reach. */
+/** Extents of the zones, as parts of a row's height from its middle. */
 export const OUTER_PART = 0.42;
 export const INNER_PART = 0.27;
-/** What is left of a row for execution, at least; if there is less, nothing is kept free. */
+/** Minimum height of a row for execution; if less would remain, nothing is kept free. */
 const BODY_MIN = 20;
 
 /**
- * A row as it stands in the picture; `row` is -1 for the header of its group, and less for that of a section. `above` and `below` are kept free of
- * execution; `even` rows have another ground. What lies on it is drawn `shift` units earlier than it was. A `pinned` one
- * stands above those that scroll. A `named` one has its name beside it.
+ * A row in the picture; `row` is -1 for the header of its group, and less for that of a section. `above` and `below` are kept free of
+ * execution; `even` rows have another background. Its contents are drawn `shift` units earlier than they happened. A `pinned` row
+ * is above those that scroll. A `named` row has its name next to it.
  * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean, shift: number, pinned: boolean, named: boolean}} Item
  */
 
-/** The row or header at a height `y` below the marks, and which part of it lies above that. @typedef {{group: Group, row: number, part: number, y: number}} Held */
+/** The row or header at a height `y` below the pinned rows, and the part of it above that height. @typedef {{group: Group, row: number, part: number, y: number}} Held */
 
-/** Something drawn that a pointer can find. @typedef {{i: number, x0: number, y0: number, x1: number, y1: number}} Spot */
+/** An item drawn that a pointer can hit. @typedef {{i: number, x0: number, y0: number, x1: number, y1: number}} Spot */
 
 export class View extends TimeScale {
   /** @param {Store} store @param {Index} exec execution by CPU */
@@ -68,36 +68,36 @@ export class View extends TimeScale {
     this.end = end;
     this.height = 1;
     this.scroll = 0;
-    /** Where the pointer is in the picture, -1 if it is not there: the row under it keeps its place. */
+    /** The height of the pointer in the picture, -1 if it is outside: the row under it keeps its place. */
     this.pointerY = -1;
     this.rowsHeight = 0;
     /** @type {Item[]} */
     this.items = [];
-    /** By row, of rows that are not hidden. @type {Map<Group, Item[]>} */
+    /** Items by row, for rows that are not hidden. @type {Map<Group, Item[]>} */
     this.itemsOf = new Map();
     /** The rows that are not hidden. @type {Map<Group, number[]>} */
     this.rowsOf = new Map();
     /** The headers of sections, by group and number. @type {Map<Group, Map<number, Item>>} */
     this.headersOf = new Map();
-    /** Whether rows stay where nothing of them is in sight. */
+    /** True if rows stay when none of their contents are visible. */
     this.keepsRows = false;
-    /** Whether rows hide on which nothing runs in sight, too. */
+    /** True if rows without visible execution hide, too. */
     this.onlyRunning = false;
-    /** Whether rows of kernel threads hide. */
+    /** True if rows of kernel threads hide. */
     this.onlyPrograms = false;
-    /** The rows of threads that are kernel threads, once that was asked. @type {Uint8Array | null} */
+    /** The rows of kernel threads among threads, once needed. @type {Uint8Array | null} */
     this.kernelThreads = null;
-    /** What threads are ordered by. */
+    /** The order of threads. */
     this.orderedBy = ORDERS[0];
-    /** The order of rows, where it is not that of their numbers. @type {Map<Group, number[]>} */
+    /** The order of rows, if not by number. @type {Map<Group, number[]>} */
     this.orders = new Map();
-    /** A span whose rows stay all the same while something of them is in sight, -1 for none. */
+    /** A span whose rows stay in any case while some of their contents are visible, -1 for none. */
     this.kept = -1;
-    /** Whether each row counts from its own start. */
+    /** True if each row counts from its own start. */
     this.relative = false;
-    /** The range to go back to then. @type {[number, number] | null} */
+    /** The range to return to afterwards. @type {[number, number] | null} */
     this.rangeBefore = null;
-    /** Rows that stay in sight above all others, in the order in which they were pinned. @type {{group: Group, row: number}[]} */
+    /** Rows that stay visible above all others, in the order of pinning. @type {{group: Group, row: number}[]} */
     this.pins = [];
     this.pinnedHeight = 0;
     /** Factor of the height of rows. */
@@ -105,17 +105,17 @@ export class View extends TimeScale {
     this.showWhole();
   }
 
-  /** The times that lie in sight on a row. @param {Item} item @returns {TimeScale} */
+  /** The visible times on a row. @param {Item} item @returns {TimeScale} */
   on({ shift }) {
     return shift === 0 ? this : new TimeScale(this.t0 + shift, this.t1 + shift, this.width);
   }
 
-  /** How far a row is moved. @param {Group} group @param {number} row */
+  /** The shift of a row in time. @param {Group} group @param {number} row */
   shiftOf(group, row) {
     return this.relative && group.from[row] < Infinity ? group.from[row] - this.begin : 0;
   }
 
-  /** Lets each row count from its own start, which comes into sight, or all from one again, as before. @param {Group[]} groups */
+  /** Lets each row count from its own start, and shows the starts; or returns to a common time and the previous range. @param {Group[]} groups */
   toggleRelative(groups) {
     this.relative = !this.relative;
     if (this.relative) {
@@ -126,13 +126,13 @@ export class View extends TimeScale {
     this.layOut(groups);
   }
 
-  /** How many rows of a group there is room for if CPUs are high enough, and whether all fit. @param {Group} cpus @param {Group} group */
+  /** The number of rows of a group that fit if CPUs are high enough, and whether all its rows fit. @param {Group} cpus @param {Group} group */
   roomFor(cpus, group) {
     const left = Math.floor((this.rowsSeen - (2 + cpus.sections.length) * HEADER_HEIGHT - cpus.keys.length * CPU_ENOUGH) / ROW_MIN);
     return { left, fits: group.keys.length <= left };
   }
 
-  /** Everything, with a little room at both ends. */
+  /** Shows everything, with a little room at both ends. */
   showWhole() {
     const room = Math.max((this.end - this.begin) * 0.005, 1);
     this.show(this.begin - room, this.end + room);
@@ -147,7 +147,7 @@ export class View extends TimeScale {
     const whole = Math.max((this.end - this.begin) * 1.01, SHORTEST);
     const span = Math.min(Math.max(t1 - t0, SHORTEST), whole);
     const wanted = span === whole ? (this.begin + this.end) / 2 : (t0 + t1) / 2;
-    // Each end of the trace can come to the middle, but no more of the picture is empty than there is to see elsewhere.
+    // Each end of the trace can come to the middle, but the empty part is never wider than the part of the trace out of view.
     const empty = Math.min(Math.max(whole - span, (whole - (this.end - this.begin)) / 2), span / 2);
     const [min, max] = [this.begin - empty + span / 2, this.end + empty - span / 2];
     const middle = Math.min(Math.max(wanted, min), Math.max(max, min));
@@ -156,10 +156,10 @@ export class View extends TimeScale {
   }
 
   /**
-   * Zooms around a place that stays where it is, or goes elsewhere.
+   * Zooms around a place that keeps its position, or moves to another.
    * @param {number} factor above 1 to see more detail
    * @param {number} x
-   * @param {number} [to] where what lies at x comes to lie
+   * @param {number} [to] position that x moves to
    */
   zoom(factor, x, to = x) {
     const fixed = this.time(x);
@@ -168,28 +168,28 @@ export class View extends TimeScale {
     this.show(fixed - left, fixed - left + span);
   }
 
-  /** @param {number} pixels to the right of what is in sight */
+  /** @param {number} pixels to the right */
   pan(pixels) {
     const by = pixels / this.scale;
     this.show(this.t0 + by, this.t1 + by);
   }
 
-  /** Height between the marks and the axis, where rows are seen. */
+  /** Height between the marks and the axis, where rows are visible. */
   get rowsSeen() {
     return Math.max(this.height - MARKS_HEIGHT - AXIS_HEIGHT, 0);
   }
 
-  /** What of that pinned rows leave to those that scroll. */
+  /** The part of that height which pinned rows leave to those that scroll. */
   get rowsRoom() {
     return Math.max(this.rowsSeen - this.pinnedHeight, 0);
   }
 
-  /** Where rows that scroll begin. */
+  /** The top of the rows that scroll. */
   get rowsTop() {
     return MARKS_HEIGHT + this.pinnedHeight;
   }
 
-  /** The most that rows can be scrolled. */
+  /** The maximum scroll position of rows. */
   get scrollMax() {
     return Math.max(this.rowsHeight - this.rowsRoom, 0);
   }
@@ -199,33 +199,33 @@ export class View extends TimeScale {
     return this.pins.some((pin) => pin.group === group && pin.row === row);
   }
 
-  /** Pins a row, or lets it go. @param {Group} group @param {number} row */
+  /** Pins or unpins a row. @param {Group} group @param {number} row */
   pin(group, row) {
     const others = this.pins.filter((pin) => pin.group !== group || pin.row !== row);
     this.pins = others.length < this.pins.length ? others : [...others, { group, row }];
   }
 
-  /** Scrolls rows, but no further away than they are if a row that kept its place has left them so. @param {number} pixels */
+  /** Scrolls rows within the limits; a position outside of these, left by a row that kept its place, may stay but not move further out. @param {number} pixels */
   scrollRows(pixels) {
     const { scroll, scrollMax } = this;
     this.scroll = Math.min(Math.max(scroll + pixels, Math.min(scroll, 0)), Math.max(scroll, scrollMax));
   }
 
-  /** Scrolls rows as near to a place as they go. @param {number} scroll */
+  /** Scrolls rows to a position, as near as the limits allow. @param {number} scroll */
   scrollTo(scroll) {
     this.scroll = Math.min(Math.max(scroll, 0), this.scrollMax);
   }
 
   /**
-   * Rows of a group that are to be seen: none of a collapsed group, of a group with highlighted rows perhaps only
-   * those, and else those with something in sight, or with something that runs there, or of programs; and the one
-   * under the pointer. Pinned rows stand elsewhere.
+   * Rows of a group to show: none of a collapsed group, perhaps only the highlighted ones of a group that has some,
+   * else those with visible contents, with visible execution, or of programs, depending on the settings; and the one
+   * under the pointer. Pinned rows are placed separately.
    * @param {Group} group
    */
   wantedRows(group) {
     const { lit, from, to, exec } = group;
     if (group.collapsed || group.hidden) return [];
-    // Locks and the network have rows on which nothing can run.
+    // Locks and the network have rows that never have execution.
     const running = this.onlyRunning && exec.ids.length > 0;
     const kept = running && this.kept >= 0 ? group.rowOf(this.kept) : -1;
     const under = this.itemAt(this.pointerY);
@@ -241,8 +241,8 @@ export class View extends TimeScale {
   }
 
   /**
-   * Orders the rows of threads, if they are open, by what is in sight now; they stay so until this is asked for again,
-   * so that they do not change places while somebody zooms. Whether any has another place.
+   * Orders the rows of threads, if they are open, by the visible range; the order stays until the next call,
+   * so that rows do not change places during zooming. Returns whether any row changed its place.
    * @param {Group[]} groups
    */
   order(groups) {
@@ -258,7 +258,7 @@ export class View extends TimeScale {
     return [...this.orders.values()].join() !== before;
   }
 
-  /** Lays out anew if other rows are to be seen than before. @param {Group[]} groups */
+  /** Repeats the layout if the rows to show have changed. @param {Group[]} groups */
   freshen(groups) {
     const same = groups.every((group) => {
       const now = this.wantedRows(group);
@@ -269,14 +269,14 @@ export class View extends TimeScale {
   }
 
   /**
-   * Gives every row its place: rows share the height there is, within limits. What is under the pointer stays there,
-   * even if that leaves room above the first row; without a pointer, what is first in sight, as far as rows scroll.
+   * Places every row: rows share the available height, within limits. The row under the pointer stays there,
+   * even if that leaves a gap above the first row; without a pointer, the first visible row stays, as far as rows scroll.
    * @param {Group[]} groups
    */
   layOut(groups) {
     const held = this.hold(this.pointerY);
     const first = this.scroll > 0 ? this.seen().find((item) => item.row >= 0 && !item.pinned) : undefined;
-    // What guests do stands next to the CPUs, above what may be many threads.
+    // Guests come next to the CPUs, above what may be many threads.
     const place = (/** @type {Group} */ { name }) => ["CPU", "GUEST"].indexOf(name) >>> 0;
     const shown = groups.filter((g) => g.keys.length > 0 && !g.hidden).sort((a, b) => place(a) - place(b));
     this.rowsOf.clear();
@@ -289,7 +289,7 @@ export class View extends TimeScale {
     const linesOf = (/** @type {Group} */ g) => (g.collapsed ? [] : withHeaders(g, rowsOf(g)));
     const headers = shown.reduce((sum, g) => sum + 1 + linesOf(g).length - (g.collapsed ? 0 : rowsOf(g).length), 0);
     const room = this.rowsRoom - headers * HEADER_HEIGHT;
-    // All rows of groups that are open count, in sight or not: CPUs keep their height while those are hidden and shown.
+    // All rows of open groups count, visible or not, so CPUs keep their height while such rows hide and reappear.
     const beside = shown.reduce((sum, g) => sum + (g.name === "CPU" || g.collapsed ? 0 : g.keys.length * ROW_MAX), 0);
     const cpuShare = Math.max(room * CPU_PART, room - beside) / Math.max(cpus, 1);
     const cpuHeight = Math.min(Math.max(cpuShare, HEAT_MIN), ROW_MAX);
@@ -337,7 +337,7 @@ export class View extends TimeScale {
     else this.scrollTo(this.scroll + (kept && !kept.pinned ? kept.y - first.y : 0));
   }
 
-  /** A row at its place, which is kept by group and row. @param {Group} group @param {number} row @param {number} y @param {number} h @param {boolean} even @param {boolean} pinned */
+  /** Makes a row's item at its place, and stores it by group and row. @param {Group} group @param {number} row @param {number} y @param {number} h @param {boolean} even @param {boolean} pinned */
   itemOf(group, row, y, h, even, pinned) {
     const below = group.roomBelow;
     const above = group.roomAbove(row, h - below - BODY_MIN);
@@ -349,33 +349,33 @@ export class View extends TimeScale {
     return item;
   }
 
-  /** Gives pinned rows their place, whether their groups are open or not. */
+  /** Places the pinned rows, regardless of whether their groups are open. */
   layOutPins() {
     const h = Math.floor(Math.min(PIN_HEIGHT, (this.rowsSeen * PINS_PART) / Math.max(this.pins.length, 1)));
     this.pinnedHeight = h * this.pins.length;
     return this.pins.map(({ group, row }, k) => this.itemOf(group, row, k * h, h, k % 2 === 0, true));
   }
 
-  /** What lies at a height, to be found there after another layout. @param {number} y @returns {Held | null} */
+  /** The place in a row at a height, to be restored to that height after another layout. @param {number} y @returns {Held | null} */
   hold(y) {
     const item = this.itemAt(y);
     return item && !item.pinned ? { group: item.group, row: item.row, part: (y - this.top(item)) / item.h, y: y - this.rowsTop } : null;
   }
 
-  /** How far rows have to be scrolled for what is held to lie where it did. @param {Held} held */
+  /** The scroll position at which a held place is where it was. @param {Held} held */
   scrollFor({ group, row, part, y }) {
     const item = this.items.find((it) => it.group === group && it.row === row);
     return item && Math.round(item.y + part * item.h - y);
   }
 
   /**
-   * The most height of rows, but for those of CPUs, with which none is pushed out of sight by one that is held.
+   * The maximum height of rows, except those of CPUs, with which none is pushed out of view by a row that is held.
    * @param {Held} held
    * @param {Group[]} shown
    * @param {number} cpuHeight
    */
   maxAround({ group, row, part, y }, shown, cpuHeight) {
-    /** Above the place that is held and below it: what is left for rows, and how many share it. */
+    /** Above and below the held place: the height left for rows, and the number of rows that share it. */
     const [above, below] = [{ room: y, rows: 0 }, { room: this.rowsRoom - y, rows: 0 }];
     let side = above;
     for (const g of shown) {
@@ -395,7 +395,7 @@ export class View extends TimeScale {
   }
 
   /**
-   * Makes rows higher or lower; the one at a height stays there.
+   * Makes rows higher or lower; the row at a height stays there.
    * @param {number} factor above 1 for higher rows
    * @param {number} y
    * @param {Group[]} groups
@@ -407,12 +407,12 @@ export class View extends TimeScale {
     this.scrollTo((held ? this.scrollFor(held) : undefined) ?? this.scroll);
   }
 
-  /** Upper edge of an item in the picture. @param {Item} item */
+  /** The upper edge of an item in the picture. @param {Item} item */
   top(item) {
     return item.pinned ? MARKS_HEIGHT + item.y : this.rowsTop + item.y - this.scroll;
   }
 
-  /** Upper edge of the part of an item that execution is drawn in. @param {Item} item */
+  /** The upper edge of the part of an item for execution. @param {Item} item */
   bodyTop(item) {
     return this.top(item) + item.above;
   }
@@ -422,18 +422,18 @@ export class View extends TimeScale {
     return item.h - item.above - item.below;
   }
 
-  /** The line that execution is drawn around. @param {Item} item */
+  /** The line around which execution is drawn. @param {Item} item */
   middle(item) {
     return this.bodyTop(item) + this.bodyHeight(item) / 2;
   }
 
-  /** The place of a row, if it has one that no pinned row covers. @param {Group} group @param {number} row */
+  /** The item of a row, if it has one that is not covered by a pinned row. @param {Group} group @param {number} row */
   placeOf(group, row) {
     const item = this.itemsOf.get(group)?.[row];
     return item && (item.pinned || this.pins.length === 0 || item.y >= this.scroll) ? item : undefined;
   }
 
-  /** The same, or the place of what stands for it while its section is folded. @param {Group} group @param {number} row */
+  /** The same, or the item that stands for the row while its section is folded. @param {Group} group @param {number} row */
   placeOrStandIn(group, row) {
     if (!isFoldedAway(group, row)) return this.placeOf(group, row);
     const instead = standIn(group, row);
@@ -442,7 +442,7 @@ export class View extends TimeScale {
     return header && (this.pins.length === 0 || header.y >= this.scroll) ? header : undefined;
   }
 
-  /** Items that are in sight: pinned ones, and of the others those that no pinned one covers. */
+  /** Visible items: pinned ones, and of the others those that are not covered by pinned ones. */
   seen() {
     const { items, scroll, pins: { length } } = this;
     const pinned = items.slice(0, length);
@@ -464,7 +464,7 @@ export class View extends TimeScale {
     return this.seen().find((item) => y >= this.top(item) && y < this.top(item) + item.h) ?? null;
   }
 
-  /** Scrolls until an item is in sight. @param {Item} item */
+  /** Scrolls until an item is visible. @param {Item} item */
   reveal(item) {
     if (item.pinned) return;
     if (item.y < this.scroll) this.scrollRows(item.y - this.scroll);
@@ -474,7 +474,7 @@ export class View extends TimeScale {
 }
 
 /**
- * First start and last end: of execution, or of all there is if nothing was executed.
+ * First start and last end: of execution, or of all spans if nothing was executed.
  * @param {Store} store
  * @param {Index} exec execution by CPU
  * @returns {[number, number]}
