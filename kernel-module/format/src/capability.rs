@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Capability: what a source of events can tell. Readers ask for one, and never for a version.
+//! Capability: an ability of a source of events. Readers check for a capability, and never for a version.
 //!
-//! A file says what its source lacks, as bits of [`crate::file::Header::unseen`]; of formats that cannot say it,
-//! [`Unseen::of_format`] does.
+//! A file has what its source lacks, as bits of [`crate::file::Header::unseen`]; for formats without that field,
+//! [`Unseen::of_format`] has it.
 
 /// Declares the capabilities: bit, name, and what a trace without it cannot show.
 macro_rules! capabilities {
     ($($(#[doc = $doc:literal])* $bit:literal $name:ident $unseen:literal;)*) => {
-        /// What a source can tell; the number is the bit of [`Unseen`].
+        /// An ability of a source; the number is the bit of [`Unseen`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Capability { $($(#[doc = $doc])* $name = $bit,)* }
@@ -84,15 +84,15 @@ capabilities! {
     27 Steal "time that the host takes from this machine's CPUs";
 }
 
-/// The capabilities that a source lacks. A bit that is not known is of a younger recorder.
+/// The capabilities that a source lacks. An unknown bit is that of a newer recorder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen(pub u64);
 
 impl Unseen {
-    /// What the original's recorder, of formats 3 and 4, lacks.
+    /// The capabilities that the original's recorder, of formats 3 and 4, lacks.
     pub const ORIGINAL: Unseen = Unseen(0xff | 1 << Capability::Steal as u64);
 
-    /// What every source of tracepoints lacks, of kernels without the hooks.
+    /// The capabilities that every source of tracepoints lacks, on kernels without the hooks.
     pub const TRACEPOINTS: Unseen = Unseen::of(&[
         Capability::Quotas,
         Capability::Exceptions,
@@ -104,7 +104,7 @@ impl Unseen {
         Capability::Stops,
     ]);
 
-    /// What such a source lacks on some kernels and machines.
+    /// The capabilities that such a source lacks on some kernels and machines.
     pub const SOME_TRACEPOINTS: Unseen = Unseen::of(&[
         Capability::Interrupts,
         Capability::Scheduler,
@@ -126,7 +126,7 @@ impl Unseen {
         Unseen(bits)
     }
 
-    /// What sources lack whose files cannot say it themselves.
+    /// The capabilities that sources lack whose files cannot state it themselves.
     pub const fn of_format(format: u32) -> Unseen {
         match format {
             5.. => Unseen(0),
@@ -134,7 +134,7 @@ impl Unseen {
         }
     }
 
-    /// Whether the text of events that comes of such a file is in order of time; readers sort the original's.
+    /// Returns whether the text of events from such a file is in order of time; readers sort the original's.
     pub const fn orders_text(format: u32) -> bool {
         matches!(format, 5..)
     }
@@ -144,13 +144,13 @@ impl Unseen {
         Unseen(self.0 | others.0)
     }
 
-    /// The one that [`Capability::unseen`] describes so.
+    /// The capability that [`Capability::unseen`] describes by this text.
     pub fn from_text(text: &str) -> Option<Unseen> {
         let found = Capability::ALL.iter().find(|capability| capability.unseen() == text);
         found.map(|&capability| Unseen::of(&[capability]))
     }
 
-    /// Whether this is among them.
+    /// Returns whether this is among them.
     pub const fn has(self, capability: Capability) -> bool {
         self.0 >> capability as u64 & 1 != 0
     }
@@ -160,7 +160,7 @@ impl Unseen {
         Capability::ALL.iter().filter(move |&&one| self.has(one)).map(|one| one.unseen())
     }
 
-    /// Bits of capabilities that are not known.
+    /// The bits of unknown capabilities.
     pub const fn unknown(self) -> u64 {
         self.0 >> Capability::ALL.len() << Capability::ALL.len()
     }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Every event, declared once. [`super::event`] makes of it what the recorder needs, `kutrace_format::event` the rest.
+//! Every event, declared once. [`super::event`] derives what the recorder needs, `kutrace_format::event` the rest.
 //!
 //! ```text
 //! /// What it says.
 //! number  constant [to number constant of the last]  name  shape of its words  who records it  what it is;
 //! ```
 //!
-//! A number belongs to the first row that has it. The name is what an event is called that nothing else names; in a
-//! range the number's place in it is added. Shapes are [`super::event::Shape`]'s, origins [`super::event::Origin`]'s,
-//! kinds `kutrace_format::event::Kind`'s. The numbers are the original KUtrace's wherever it has one; a few ranges that
-//! it leaves free carry what four bytes need: softirqs by number, and returns of system calls by value.
+//! A number belongs to the first row that has it. The name is that of an event that nothing else names; in a range the
+//! number's place in it is added. Shapes are [`super::event::Shape`]'s, origins [`super::event::Origin`]'s, kinds
+//! `kutrace_format::event::Kind`'s. The numbers are the original KUtrace's wherever it has one; a few ranges that it
+//! leaves free carry what four bytes need: softirqs by number, and returns of system calls by value.
 //!
-//! The groups say where a number means that: `block`, in a block only; `everywhere`; `line`, in the text and in spans
-//! only, so without words; `span`, in spans only; `arc`, the same, and these are negative; `original`, in files of the
-//! original only, where the middle digit of a name's number is its length in words, so that it is 0 in ours.
+//! The groups are the places where a number has this meaning: `block`, in a block only; `everywhere`; `line`, in the
+//! text and in spans only, so without words; `span`, in spans only; `arc`, the same, and these are negative;
+//! `original`, in files of the original only, where the middle digit of a name's number is its length in words, so that
+//! it is 0 in ours.
 
 /// Hands the table to the macro `$then`.
 #[rustfmt::skip]
