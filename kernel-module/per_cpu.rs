@@ -41,7 +41,7 @@ pub struct PerCpu {
     gone_at_start: bool,
     /// The answer to the last request; see [`Answer`].
     answer: AtomicU32,
-    /// What programs may still insert, and how often they were refused.
+    /// The insertions that programs may still make, and how often they were refused.
     pub names: Insertions,
     pub marks: Insertions,
     /// Tasks named in the current block.
@@ -120,7 +120,7 @@ pub const FIELDS: Fields = Fields {
 impl PerCpu {
     /// Returns the state of a CPU that has recorded nothing. `this` is the address that it will have.
     pub fn new(cpu: u32, this: *mut PerCpu) -> PerCpu {
-        // SAFETY: nobody writes a module parameter that is read-only.
+        // SAFETY: nothing writes a module parameter that is read-only.
         let (name_rate, mark_rate) = unsafe { (ffi::kutrace_shim_namerate, ffi::kutrace_shim_markrate) };
         PerCpu {
             position: NO_BLOCK.sealed().address(),

@@ -78,7 +78,7 @@ impl Pool {
     /// Frees a block that was handed over; false for any other.
     pub fn take_back(&self, place: u32) -> bool {
         let Some(block) = self.owners.take_back(place) else { return false };
-        // Of the blocks left in the pool at the end, only those that were not read have a magic number.
+        // At the end, only those blocks in the pool that were not read have a magic number.
         // SAFETY: the header is in the pool, and the block is the caller's.
         unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, 0) };
         // SAFETY: the block is the caller's, which is done with it.

@@ -11,7 +11,7 @@
 
 /* The content of the headers; layout of Packet in ../format/src/abi/packet.rs. */
 struct kutrace_packet {
-	/* Of sender and receiver, as they are in a packet; IPv4 addresses are mapped. */
+	/* The sender's and the receiver's, as they are in a packet; IPv4 addresses are mapped. */
 	u32 addresses[2][4];
 	u16 ports[2];
 	u32 bytes;

@@ -113,7 +113,7 @@ macro_rules! module {
 #[macro_export]
 macro_rules! pr_err {
     ($text:literal) => {
-        // SAFETY: the text is as long as it says.
+        // SAFETY: the pointer and the length are those of one text.
         unsafe { $crate::bindings::kutrace_stock_error($text.as_ptr(), $text.len() as core::ffi::c_int) }
     };
 }

@@ -83,7 +83,7 @@ struct kutrace_process {
 	struct kutrace_program told;
 };
 
-/* Where a memory image has all this; Programs of format/src/abi/landmark.rs. */
+/* Describes where a memory image has these; Programs of format/src/abi/landmark.rs. */
 struct kutrace_layout {
 	u64 processes;
 	u64 others;

@@ -10,7 +10,7 @@ use crate::abi::event::{line, Origin, Shape, NAME_BYTES};
 /// A row of the table: an event, or a range of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Where its numbers have this meaning.
+    /// The place where its numbers have this meaning.
     pub place: Place,
     /// The number.
     pub first: i32,
@@ -30,7 +30,7 @@ pub struct Row {
     pub kind: Kind,
 }
 
-/// Where a number has the meaning of a row.
+/// The places where a number has the meaning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In blocks only.
@@ -129,7 +129,7 @@ kinds! {
     Name "NAME" "name";
 }
 
-/// How deep an activity nests; a call closes what cannot be below it.
+/// The depth at which an activity nests; a call closes what cannot be below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// User code, and idle.

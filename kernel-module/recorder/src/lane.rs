@@ -240,12 +240,12 @@ pub unsafe trait Lane: Copy {
     /// # Safety
     /// The block is this CPU's, and ended by it.
     unsafe fn end_loss(&self, block: Block);
-    /// When the block began, as prepared.
+    /// Returns the time when the block began, as prepared.
     ///
     /// # Safety
     /// The block is this CPU's, and prepared; a claim is under way.
     unsafe fn begin(&self, block: Block) -> u64;
-    /// The block's number among its CPU's, as prepared.
+    /// Returns the block's number among its CPU's, as prepared.
     ///
     /// # Safety
     /// See [`Lane::begin`].
@@ -303,7 +303,7 @@ pub unsafe trait Lane: Copy {
     fn since_call(&self, time: u64) -> u64;
 }
 
-/// How a block begins.
+/// The way a block begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begin {
     /// It is later than all before it on its CPU.
@@ -312,7 +312,7 @@ pub enum Begin {
     Back,
 }
 
-/// Why a block ends.
+/// The reason why a block ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// The CPU continues in another block, or recording ends.

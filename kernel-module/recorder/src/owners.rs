@@ -36,7 +36,7 @@ const FULL: u32 = 2;
 /// Handed to the reader.
 const READ: u32 = 3;
 
-/// What is known of a block in addition to its header. All zeros is the state of a free one.
+/// The state of a block in addition to its header. All zeros is the state of a free one.
 #[derive(Default)]
 pub struct Owner {
     state: AtomicU32,

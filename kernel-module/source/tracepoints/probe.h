@@ -66,7 +66,7 @@ do {									\
 #define kutrace_guarded(calls)	do { calls; } while (0)
 #endif
 
-/* What each file does in addition to its probes. All may sleep. */
+/* The work of each file in addition to its probes. All may sleep. */
 int kutrace_faults_begin(void);
 void kutrace_faults_end(void);
 void kutrace_faults_forget(void);

@@ -99,8 +99,8 @@ pub struct Fields {
     pub seen: u32,
 }
 
-/// Where what programs record is. A list is doubly linked, and its head is one of its links: two addresses of links, that
-/// of the next first. A process has a list of what it was granted.
+/// Where the data that programs record is. A list is doubly linked, and its head is one of its links: two addresses of
+/// links, that of the next first. A process has a list of its grants.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Programs {

@@ -71,7 +71,7 @@ pub struct Call {
     pub words: [u64; super::user::WORDS],
 }
 
-/// How much memory programs may have, bytes.
+/// The memory that programs may have, bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
@@ -95,7 +95,7 @@ pub struct Program {
     pub ended: u32,
     /// From the caller: the address to write these to.
     pub address: u64,
-    /// How often it was refused a grant.
+    /// The number of grants that it was refused.
     pub refused: u64,
     /// Its name when it attached, NUL-padded.
     pub comm: [u8; 16],
