@@ -43,7 +43,7 @@ static bool kutrace_find_named(phys_addr_t *at, phys_addr_t *bytes)
 #endif
 }
 
-/* Returns 1 if there is such a range, which is then mapped; 0 if not. */
+/* Returns 1 if there is such a range, which is then mapped; 0 if not; or an errno. */
 int kutrace_shim_reserved_find(void **memory, u64 *physical, u64 *size)
 {
 	phys_addr_t at = 0, bytes = 0;

@@ -236,8 +236,8 @@ static bool kutrace_has_stack(struct task_struct *task)
 /*
  * Returns the number of the system call that a task is in, plus 0x400 for a
  * 32-bit one, or 0xffff for none. The entry code leaves -1 for any other way
- * into the kernel. 0xfffe stands for a task of the kernel: one that has never
- * been in user mode has no code segment there. Remove when: bindings cover
+ * into the kernel. 0xfffe stands for a kernel thread: one that has never been
+ * in user mode has no code segment there. Remove when: bindings cover
  * task_pt_regs().
  */
 u16 kutrace_shim_open_call(struct task_struct *task)

@@ -165,7 +165,7 @@ unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64) {
 unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
     // SAFETY: __schedule() has chosen `next` from its run queue, which stays locked, with interrupts off, until the
     // switch: it is the next to run, so it has neither ended nor lost its stack. A CPU that goes offline without the
-    // kernel's hooks gives the first idle task, which exists for good, also with interrupts off.
+    // kernel's hooks gives the first idle task, which exists for good, and does so with interrupts off too.
     let next = unsafe { Task::new(next) };
     // SAFETY: the hook of switches calls this.
     unsafe { record_of_task::<COUNTING>(|lane| entry::switch_to(lane, &next)) }

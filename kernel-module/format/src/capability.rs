@@ -53,8 +53,8 @@ capabilities! {
     12 Exceptions "exceptions other than page faults, but those of which a signal comes, and no end of any";
     /// The end of page faults in the kernel's own code; else those are points.
     13 KernelFaults "how long page faults in the kernel take";
-    /// Entry and exit code is the kernel's; else it counts as what was interrupted, of interrupts as of calls that a
-    /// tracer or seccomp looks at first.
+    /// Entry and exit code counts as the kernel's; else it counts as the code that was interrupted, for interrupts as
+    /// for calls that a tracer or seccomp checks first.
     14 EntryCode "the kernel's entry and exit code, which counts as what was interrupted";
     /// The sender of an interrupt to another CPU.
     15 Senders "who sends interrupts to other CPUs";

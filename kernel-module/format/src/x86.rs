@@ -24,7 +24,7 @@ pub mod vector {
     pub const LOCAL_TIMER: u32 = 0xec;
     /// The timer of a CPU that Hyper-V lends.
     pub const HYPERV_TIMER: u32 = 0xed;
-    /// Work that could not be done where it came up.
+    /// Work deferred from a context that could not do it.
     pub const IRQ_WORK: u32 = 0xf6;
     /// A call that one CPU asks another to make.
     pub const CALL_FUNCTION_SINGLE: u32 = 0xfb;

@@ -67,7 +67,7 @@ impl<L: Lane> TaskLane<L> {
         let TaskLane(lane) = self;
         in_a_claim(lane, || {
             lane.forget_call();
-            // SAFETY: a claim is under way until `write` has had the words.
+            // SAFETY: a claim is under way until `write` is done with the words.
             if let Some((claim, time)) = unsafe { claim_late::<L, BASE, WORDS, NOTED>(lane, number) } {
                 lane.set_call_time(time);
                 // SAFETY: the call is written there, next.

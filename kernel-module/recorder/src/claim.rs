@@ -111,7 +111,7 @@ pub fn record<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     match unsafe { claim::<L, BASE, WORDS, NOTED>(lane, lane.position(), lane.now(), number) } {
         Some(claim) => {
             write(&claim);
-            // SAFETY: entered above, and `write` has had the claim.
+            // SAFETY: entered above, and `write` is done with the claim.
             unsafe { lane.leave() };
         }
         // SAFETY: entered above, and nothing is claimed.
@@ -130,7 +130,7 @@ unsafe fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED:
     number: u32,
     write: impl Fn(&Claim<L, WORDS, NOTED>),
 ) {
-    // SAFETY: a claim is under way, as the caller guarantees; it is left when `write` has had the words.
+    // SAFETY: a claim is under way, as the caller guarantees; it is left when `write` is done with the words.
     unsafe {
         if let Some((claim, _)) = claim_late::<L, BASE, WORDS, NOTED>(lane, number) {
             write(&claim);

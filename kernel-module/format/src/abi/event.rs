@@ -199,7 +199,7 @@ values! {
 }
 
 values! {
-    /// The values of [`MWAIT`] that are no hint of that instruction.
+    /// The values of [`MWAIT`] that are not hints of that instruction.
     IDLES
     /// [`MWAIT`] argument of an idle CPU that does not sleep: it polls for work.
     253 IDLE_POLL "polling";
@@ -309,14 +309,14 @@ pub struct TaskState(pub u32);
 impl TaskState {
     /// Low half when the task is in no system call, or the kernel does not know.
     pub const NO_CALL: u16 = 0xffff;
-    /// Low half when the task is one of the kernel.
+    /// Low half when the task is a kernel thread.
     pub const KERNEL: u16 = 0xfffe;
     /// Added to the number of a 32-bit system call.
     pub const COMPAT: u16 = 0x400;
     /// The low half of the last 32-bit system call.
     pub const COMPAT_LAST: u16 = Self::COMPAT + (SYSCALL32_LAST - SYSCALL32);
 
-    /// Returns whether the task is one of the kernel.
+    /// Returns whether the task is a kernel thread.
     pub const fn is_kernel(self) -> bool {
         self.0 as u16 == Self::KERNEL
     }

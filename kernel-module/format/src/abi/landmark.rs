@@ -20,7 +20,7 @@ pub const MAGIC: [u8; 16] = *b"KUtraceLandmark2";
 /// First bytes of the landmark of memory that outlives a reboot.
 pub const RESERVED: [u8; 16] = *b"KUtraceReserved1";
 
-/// Bytes of a page, to a multiple of which a landmark is aligned.
+/// Bytes of a page; a landmark is aligned to a page.
 pub const PAGE: usize = 4096;
 
 /// Mark a of a kernel that panics: `panic` in base 40.

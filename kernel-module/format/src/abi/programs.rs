@@ -200,13 +200,13 @@ pub const NAME_OPEN: u16 = 1 << 15;
 pub const MARK: u32 = 1;
 /// A part of the program begins, with the fields of its name.
 pub const BEGIN: u32 = 2;
-/// The innermost part of that name ends.
+/// The innermost part with that name ends.
 pub const END: u32 = 3;
 /// A value: its payload, signed.
 pub const VALUE: u32 = 4;
 /// A part that may end in another thread begins: its number, then the fields of its name.
 pub const ASYNC_BEGIN: u32 = 5;
-/// The part of that name and number ends.
+/// The part with that name and number ends.
 pub const ASYNC_END: u32 = 6;
 /// The whole TSC is its payload; without a name.
 pub const FULL_TIME: u32 = 7;

@@ -166,7 +166,7 @@ everywhere {
     0x230 PROGRAM_MARK                          "pmark"         Number  Tools    Mark;
     /// A part of it begins: made by the tools; in spans, the part, from begin to end.
     0x231 PROGRAM_BEGIN                         "pbegin"        Number  Tools    Point;
-    /// The innermost part of that name ends: made by the tools, in events.
+    /// The innermost part with that name ends: made by the tools, in events.
     0x232 PROGRAM_END                           "pend"          Number  Tools    Point;
     /// It has a value, of 64 bits: the low half is the argument, the high half is in the place of the return value;
     /// made by the tools.
