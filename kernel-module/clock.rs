@@ -4,7 +4,7 @@
 use crate::abi::command::Moment;
 use crate::ffi;
 
-/// This moment on the TSC, CLOCK_REALTIME and CLOCK_MONOTONIC.
+/// Returns the current moment on the TSC, CLOCK_REALTIME and CLOCK_MONOTONIC.
 pub fn moment() -> Moment {
     let mut moment = Moment::default();
     // SAFETY: the pointer is valid for one Moment, whose layout is that of `struct kutrace_moment`.
@@ -17,7 +17,7 @@ pub fn tsc_khz() -> u32 {
     ffi::kutrace_shim_tsc_khz()
 }
 
-/// Whether the kernel found that the TSC cannot be trusted.
+/// Returns whether the kernel has found that the TSC cannot be trusted.
 pub fn tsc_unstable() -> bool {
     ffi::kutrace_shim_tsc_unstable()
 }

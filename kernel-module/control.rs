@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, acquire, release, those of a stream, and questions.
+//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, acquire, release, the commands of a stream, and
+//! queries.
 //!
-//! device.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
-//! one at a time.
+//! device.c checks the caller's rights, copies the argument in and out and holds the lock that serializes commands.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_long, c_uint, c_void};
@@ -25,11 +25,11 @@ use crate::{arch, ffi, landmark, lifecycle, ops, pool, reserved, stream};
 struct StateCell(UnsafeCell<State>);
 
 // SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_may_note`, `kutrace_end_for_sleep`,
-// `kutrace_end_for_shutdown`, `prepare`, `go` and `end` use it: under the control lock, and while there is no device;
+// `kutrace_end_for_shutdown`, `prepare`, `go` and `end` use it: under the control lock, or while there is no device;
 // and `kutrace_end_for_panic`, which reads the flags when no other code runs any more.
 unsafe impl Sync for StateCell {}
 
-// SAFETY: it is the only one; see above.
+// SAFETY: it is the only `State`, and only the functions named above use it: under the control lock, or alone.
 static STATE: StateCell = StateCell(UnsafeCell::new(unsafe { State::new() }));
 
 /// Runs one ioctl of the open file `file`. `argument` is 256 zeroed bytes with the caller's structure at its start.
@@ -118,7 +118,7 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
     }
 }
 
-/// An open file is closed, by its process or because that is gone.
+/// Handles the close of an open file, by its process or because the process ended.
 ///
 /// # Safety
 /// The control lock is held.
@@ -128,7 +128,7 @@ unsafe extern "C" fn kutrace_close(file: *const c_void) {
     unsafe { &mut *STATE.0.get() }.close(file);
 }
 
-/// Whether the open file `file` may leave something with the trace: 0, or an errno.
+/// Returns 0 if the open file `file` may leave something with the trace, else an errno.
 ///
 /// # Safety
 /// The control lock is held.
@@ -141,8 +141,8 @@ unsafe extern "C" fn kutrace_may_note(file: *const c_void) -> c_long {
     }
 }
 
-/// The machine is about to sleep. Its TSC may begin again when it wakes, its CPUs go and come, and its devices: a trace
-/// ends before, and none begins until [`kutrace_end_of_sleep`].
+/// The machine is about to sleep. Its TSC may restart when it wakes, and its CPUs and devices go and come: a trace ends
+/// before that, and none begins until [`kutrace_end_of_sleep`].
 ///
 /// # Safety
 /// The control lock is held.
@@ -153,14 +153,14 @@ unsafe extern "C" fn kutrace_end_for_sleep() {
     ASLEEP.store(true, Ordering::Relaxed);
 }
 
-/// It has slept, or will not. Traces can begin again.
+/// The machine has slept, or will not. Traces can begin again.
 #[no_mangle]
 extern "C" fn kutrace_end_of_sleep() {
     ASLEEP.store(false, Ordering::Relaxed);
 }
 
-/// The kernel panics. This CPU often goes on to take interrupts for as long as the machine has power: no block of the
-/// trace may be used again for them.
+/// The kernel panics. This CPU often continues to take interrupts for as long as the machine has power: no block of the
+/// trace may be reused for them.
 ///
 /// # Safety
 /// The kernel panics: interrupts are off, and all other CPUs have stopped, if they could.
@@ -171,20 +171,20 @@ unsafe extern "C" fn kutrace_end_for_panic(realtime_ns: u64, monotonic_ns: u64) 
         return;
     }
     let moment = Moment { tsc: arch::tsc(), realtime_ns, monotonic_ns };
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller guarantees.
     unsafe { landmark::put_panic(moment) };
-    // SAFETY: as the caller says. Whoever had the control lock will never change the flags; a pointer, since it may
-    // have a reference to all.
+    // SAFETY: as the caller guarantees. The holder of the control lock, if there was one, never changes the flags any
+    // more; a raw pointer, since the holder may have a reference to the whole state.
     let flags = unsafe { (&raw const (*STATE.0.get()).setup.flags).read() };
     // SAFETY: hooks are called with preemption off, and so is this.
     unsafe { (ops::table(flags).ops.value)(MARK_A.into(), PANIC) };
     pool::close();
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller guarantees.
     unsafe { landmark::sight(moment) };
     ffi::kutrace_shim_reserved_flush();
 }
 
-/// The machine is told to go down: what is in memory that outlives that is whole then.
+/// The machine is about to go down: completes the trace in memory that outlives the reboot.
 ///
 /// # Safety
 /// The control lock is held.
@@ -201,9 +201,9 @@ unsafe extern "C" fn kutrace_end_for_shutdown() {
 /// Prepares a first trace, when the module is loaded.
 ///
 /// # Safety
-/// Neither the device nor the notice of sleep exists yet, so nobody else comes here.
+/// Neither the device nor the sleep notifier exists yet, so nothing else can get here.
 pub unsafe fn prepare(setup: Setup) -> Result {
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller guarantees.
     let state = unsafe { &mut *STATE.0.get() };
     // SAFETY: the module is being loaded.
     to_result(unsafe { ffi::kutrace_source_choose() })?;
@@ -211,15 +211,15 @@ pub unsafe fn prepare(setup: Setup) -> Result {
     state.connect()
 }
 
-/// Starts a trace, if the module's parameter asks for that, when the module is loaded.
+/// Starts a trace when the module is loaded, if its parameter requests that.
 ///
 /// # Safety
-/// As of [`prepare`], which has been called.
+/// See [`prepare`], which has been called.
 pub unsafe fn go() -> Result {
     let asked = ffi::kutrace_shim_go();
     to_result(asked.min(0))?;
     if asked > 0 {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         let state = unsafe { &mut *STATE.0.get() };
         let started = state.reset(Setup { flags: WRAP, blocks: 0 }).and_then(|()| state.start());
         if started.is_err() {
@@ -232,9 +232,9 @@ pub unsafe fn go() -> Result {
 /// Ends a trace that is running, when the module is unloaded. On return no hook runs.
 ///
 /// # Safety
-/// Neither the device nor the notice of sleep exists, so nobody else comes here.
+/// Neither the device nor the sleep notifier exists, so nothing else can get here.
 pub unsafe fn end() {
-    // SAFETY: as the caller says; from the disconnection on no hook runs.
+    // SAFETY: as the caller guarantees; from the disconnection on no hook runs.
     unsafe {
         landmark::unwatch();
         (*STATE.0.get()).disconnect();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Instructions and cache misses, by each CPU's own counters.
 //!
-//! perf has the counters: it knows the registers of each processor, sets them with care, shares them with its
-//! other users and restores them. Here they are read, by one instruction that every context may use.
+//! perf owns the counters: it knows the registers of each processor, sets them with care, shares them with its other
+//! users and restores them. This file only reads them, by one instruction that every context may use.
 //!
 //! Invariant: counters are opened and closed while no hook runs.
 
@@ -33,8 +33,8 @@ impl Counters {
         Counters { tsc: AtomicU64::new(0), instructions: Counter::new(), misses: Counter::new() }
     }
 
-    /// Opens those that `flags` ask for, or none, of a CPU that is online: EOPNOTSUPP where the machine has none,
-    /// ENOSPC where others use them all.
+    /// Opens the counters that `flags` request, if any, of an online CPU: EOPNOTSUPP if the machine has none, ENOSPC if
+    /// others use them all.
     pub fn open(&mut self, cpu: u32, flags: u32) -> Result {
         if flags & IPC != 0 {
             self.instructions.open(cpu, INSTRUCTIONS)?;
@@ -45,18 +45,18 @@ impl Counters {
         Ok(())
     }
 
-    /// Closes those that are open.
+    /// Closes the open counters.
     pub fn close(&mut self) {
         self.instructions.close();
         self.misses.close();
         *self = Counters::new();
     }
 
-    /// The counter byte of the time since the CPU's last sample; 0 for the first.
+    /// Returns the counter byte for the time since the CPU's last sample; 0 for the first.
     ///
-    /// An interrupt may sample between any two steps. What it leaves was counted before whatever is read after
-    /// it, so that no difference is negative: an interval is at worst counted twice. Every hook samples: one function for
-    /// all of them is 20 KB less code.
+    /// An interrupt may sample between any two steps. The values it leaves were counted before any value that is read
+    /// after it, so that no difference is negative: at worst, an interval is counted twice. Every hook samples: one
+    /// function for all of them is 20 KB less code.
     #[inline(never)]
     pub fn sample(&self) -> u8 {
         let before = self.tsc.load(Relaxed);
@@ -93,7 +93,7 @@ impl Counter {
         unsafe { ffi::kutrace_shim_counter_close(&mut self.perf) }
     }
 
-    /// What was counted since the last call; 0 for a counter that is off.
+    /// Returns the count since the last call; 0 for a counter that is off.
     fn advance(&self) -> u64 {
         if self.perf.index.is_null() {
             return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/kutrace: who may control the recorder and who may put marks into a trace,
- * one command at a time, the pool mapped read-only, what is left with a trace, and
- * the end before sleep, before the machine goes down, or in a panic.
+ * /dev/kutrace: access control for the recorder and for marks, one command at a
+ * time, the pool mapped read-only, data left with a trace, and the end of a
+ * trace before sleep, before the machine goes down, or in a panic.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -26,7 +26,7 @@
 #include "shim.h"
 #include "user/programs.h"
 
-/* Whose marks are taken. Remove when: the module! macro takes texts. */
+/* The programs whose marks are taken. Remove when: the module! macro takes strings. */
 enum { MARKS_ALL, MARKS_GROUP, MARKS_OFF };
 static const char * const kutrace_marks_words[] = { "all", "group", "off" };
 static char *marks = "all";
@@ -34,7 +34,7 @@ module_param(marks, charp, 0444);
 MODULE_PARM_DESC(marks, "Whose marks are taken: all, group (of /dev/kutrace), off (default all)");
 static int kutrace_marks;
 
-/* The group of /dev/kutrace, as it was when a permitted user opened it. */
+/* The group of /dev/kutrace, as it was when a permitted user last opened it. */
 static kgid_t kutrace_group = GLOBAL_ROOT_GID;
 
 bool kutrace_shim_may_mark(void)
@@ -51,8 +51,8 @@ bool kutrace_shim_may_mark(void)
 }
 
 /*
- * Held to exchange the pool's memory, and to map it. Not the lock of the
- * commands: a mapping is made under locks that perf takes below that one.
+ * Held to replace the pool's memory, and to map it. Not the control lock: mmap
+ * holds locks that perf takes under the control lock.
  */
 static DEFINE_MUTEX(kutrace_mapping_lock);
 
@@ -69,12 +69,12 @@ void kutrace_shim_unlock_mapping(void)
 /*
  * The device. Remove when: the kernel crate has MiscDevice with mmap (6.16).
  *
- * Whoever has the lock touches no memory of a program, which may take for ever
- * to be there, and waits for nothing without a limit.
+ * The holder of the lock touches no user memory, which may take forever to
+ * fault in, and waits for nothing without a limit.
  */
 static DEFINE_MUTEX(kutrace_control_lock);
 
-/* For notices, which the machine waits for: false where that is not soon enough. */
+/* For notifiers, which the machine waits for: false if the lock is not free in time. */
 static bool kutrace_lock_in_time(void)
 {
 	int tries;
@@ -88,9 +88,10 @@ static bool kutrace_lock_in_time(void)
 }
 
 /*
- * A trace holds addresses of the kernel. So nobody is let in whom perf would
- * keep from them: CAP_PERFMON is asked for whatever perf_event_paranoid says,
- * and a kernel that is locked down shows its addresses to nobody.
+ * A trace holds kernel addresses. So access is denied to every process that
+ * perf would keep from them: CAP_PERFMON is required whatever the value of
+ * perf_event_paranoid, and a kernel that is locked down shows its addresses to
+ * no process.
  */
 static int kutrace_may_control(void)
 {
@@ -248,8 +249,8 @@ static struct miscdevice kutrace_device = {
 };
 
 /*
- * Before the machine sleeps, while there still are processes, and when it has
- * slept. It does not sleep with a trace.
+ * Called before the machine sleeps, while processes still run, and after it has
+ * slept. The machine does not sleep with a trace.
  */
 static int kutrace_sleep(struct notifier_block *block, unsigned long action,
 			 void *data)
@@ -275,7 +276,7 @@ static struct notifier_block kutrace_sleep_block = {
 	.notifier_call = kutrace_sleep,
 };
 
-/* Before devices are shut down, while there still are processes. */
+/* Called before devices are shut down, while processes still run. */
 static int kutrace_shutdown(struct notifier_block *block, unsigned long action,
 			    void *data)
 {
@@ -291,8 +292,8 @@ static struct notifier_block kutrace_shutdown_block = {
 };
 
 /*
- * The kernel panics, with interrupts off. Clocks are read as in an NMI: one may
- * have come while they were set.
+ * The kernel panics, with interrupts off. Clocks are read as in an NMI: the
+ * panic may have come while they were being set.
  */
 static int kutrace_panic(struct notifier_block *block, unsigned long action,
 			 void *data)
@@ -329,7 +330,7 @@ int kutrace_shim_device_add(void)
 	ret = misc_register(&kutrace_device);
 	if (ret)
 		goto no_device;
-	/* Last: what anybody may have opened does not go again. */
+	/* Last: a device that any process may have opened is not removed again. */
 	ret = kutrace_programs_add();
 	if (!ret)
 		return 0;

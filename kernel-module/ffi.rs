@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The kernel's C side as this module sees it: the table that a source calls, and what source/, shim.c and device.c
-//! supply.
+//! The C side of the module, as Rust sees it: the table that a source calls, and the functions of source/, shim.c and
+//! device.c.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
@@ -62,33 +62,33 @@ unsafe extern "C" {
     /// A source is chosen. The table and its functions stay until [`kutrace_source_disconnect`] returns. The caller may
     /// sleep.
     pub fn kutrace_source_connect(table: *const Table) -> c_int;
-    /// Disconnects it: on return nobody calls the table's functions.
+    /// Disconnects it: on return nothing calls the table's functions.
     ///
     /// # Safety
-    /// It is connected. The caller may sleep, and is not called by the source.
+    /// The source is connected. The caller may sleep, and is not called by the source.
     pub fn kutrace_source_disconnect();
-    /// Switches it on: on return it tells of every online CPU, unless there is no memory for that.
+    /// Switches it on: on return it reports events of every online CPU, unless there is no memory for that.
     ///
     /// # Safety
-    /// It is connected, and the recorder's state is ready for calls on every CPU. The caller may sleep.
+    /// The source is connected, and the recorder's state is ready for calls on every CPU. The caller may sleep.
     pub fn kutrace_source_enable() -> c_int;
     /// Switches it off: on return no CPU is in a function of the table.
     ///
     /// # Safety
-    /// As of [`kutrace_source_disconnect`].
+    /// See [`kutrace_source_disconnect`].
     pub fn kutrace_source_disable();
-    /// Tells of every vector of every CPU that is for a device.
+    /// Calls `each` for every vector of every CPU that is for a device.
     ///
     /// # Safety
     /// A source is chosen. `each` may be called with interrupts off and the interrupt's lock held, with a name that is
     /// gone when it returns. The caller may sleep.
     pub fn kutrace_source_each_vector(each: unsafe extern "C" fn(u32, u32, *const c_char));
-    /// `SOURCE_*` of the one that was chosen.
+    /// Returns the `SOURCE_*` of the chosen source.
     ///
     /// # Safety
     /// A source is chosen.
     pub fn kutrace_source_kind() -> u32;
-    /// What it cannot tell.
+    /// Returns the capabilities that it lacks.
     ///
     /// # Safety
     /// A source is chosen.
@@ -96,12 +96,12 @@ unsafe extern "C" {
 
     // source/steal.c
 
-    /// Whether the host tells what it takes from this machine; it stays so.
+    /// Returns whether the host reports the time that it takes from this machine; that does not change.
     ///
     /// # Safety
     /// A source is chosen.
     pub fn kutrace_steal_is_known() -> bool;
-    /// How many ns the host has taken from this CPU that were not told before.
+    /// Returns how many ns the host has taken from this CPU that were not reported before.
     ///
     /// # Safety
     /// Interrupts are off, and this is not an NMI.
@@ -113,7 +113,7 @@ unsafe extern "C" {
     ///
     /// # Safety
     /// `ports` is valid for `count`, unless that is `PORTS_ALL`. The source is off, and the control lock is held or
-    /// nobody else comes here yet.
+    /// nothing else can get here yet.
     pub fn kutrace_packets_choose(count: u32, ports: *const u16) -> c_int;
 
     // source/records.c
@@ -121,8 +121,8 @@ unsafe extern "C" {
     /// Chooses the tracepoints of the next trace.
     ///
     /// # Safety
-    /// `ids` is valid for `count`, at most `RECORDS_MAX`. The source is off, and the control lock is held or nobody else
-    /// comes here yet.
+    /// `ids` is valid for `count`, at most `RECORDS_MAX`. The source is off, and the control lock is held or nothing
+    /// else can get here yet.
     pub fn kutrace_records_choose(count: u32, ids: *const u32);
 
     // kernel/smp.c
@@ -135,12 +135,12 @@ unsafe extern "C" {
 
     // user/programs.c
 
-    /// Takes away what programs were granted; the next trace wraps, or is a stream, or neither.
+    /// Revokes all grants of programs; the next trace wraps, or is a stream, or neither.
     ///
     /// # Safety
     /// The control lock is held, or there is no device; the caller may sleep.
     pub fn kutrace_programs_reset(wrap: bool, stream: bool);
-    /// Lets programs attach, and shows them that a trace is recorded.
+    /// Lets programs attach, and shows them that a trace is being recorded.
     ///
     /// # Safety
     /// The control lock is held; the caller may sleep.
@@ -150,12 +150,12 @@ unsafe extern "C" {
     /// # Safety
     /// As above.
     pub fn kutrace_programs_close();
-    /// Does what a command of programs.rs asks.
+    /// Executes a command of programs.rs.
     ///
     /// # Safety
     /// `argument` is valid for the structure of the command. The control lock is held, or there is no device.
     pub fn kutrace_programs_control(command: c_uint, argument: *mut c_void) -> c_long;
-    /// Says where an image of the memory has what programs record.
+    /// Describes where a memory image has the data that programs record.
     ///
     /// # Safety
     /// `programs` can be written.
@@ -163,12 +163,13 @@ unsafe extern "C" {
 
     // user/rate.c
 
-    /// Takes one of what the running process may insert in a second; false, and counted, if nothing is left.
+    /// Takes one of the insertions that the running process has left in this second; false, and counted, if none is
+    /// left.
     ///
     /// # Safety
     /// A task calls, with preemption off.
     pub fn kutrace_rate_take_one() -> bool;
-    /// Counts that the running process was refused otherwise.
+    /// Counts that the running process was refused by the limits of its CPU.
     ///
     /// # Safety
     /// As above.
@@ -181,34 +182,34 @@ unsafe extern "C" {
     /// # Safety
     /// The three can be written; the module is being loaded.
     pub fn kutrace_shim_reserved_find(memory: *mut *mut c_void, physical: *mut u64, bytes: *mut u64) -> c_int;
-    /// Keeps aside what is in it.
+    /// Keeps a copy of its content.
     ///
     /// # Safety
-    /// It was found, and nothing is kept.
+    /// The range was found, and nothing is kept.
     pub fn kutrace_shim_reserved_keep() -> c_int;
-    /// Bytes that are kept; 0 for nothing.
+    /// Returns the number of bytes that are kept; 0 for nothing.
     ///
     /// # Safety
     /// The control lock is held.
     pub fn kutrace_shim_reserved_kept() -> u64;
-    /// Takes away what is kept.
+    /// Frees the kept copy.
     ///
     /// # Safety
     /// As above.
     pub fn kutrace_shim_reserved_forget();
-    /// Gives the range back, with what is kept of it.
+    /// Releases the range, with the kept copy restored.
     ///
     /// # Safety
-    /// Nobody uses it, and nobody else comes here any more.
+    /// The range is unused, and nothing else can get here any more.
     pub fn kutrace_shim_reserved_leave();
-    /// Writes back what CPUs have of it in their caches.
+    /// Writes back the CPUs' cache lines of it.
     pub safe fn kutrace_shim_reserved_flush();
-    /// Has `kutrace_sight_cpus` called again and again.
+    /// Starts periodic calls of `kutrace_sight_cpus`.
     ///
     /// # Safety
-    /// The control lock is held, or there is no device; the caller may sleep, and that was not begun.
+    /// The control lock is held, or there is no device; the caller may sleep, and the calls were not started yet.
     pub fn kutrace_shim_reserved_watch() -> c_int;
-    /// Ends that; harmless where it was not begun.
+    /// Stops the calls; harmless if they were not started.
     ///
     /// # Safety
     /// As above, and on return it is not called any more.
@@ -216,128 +217,128 @@ unsafe extern "C" {
 
     // shim.c, device.c, note.c
     pub fn kutrace_shim_note_clear();
-    /// A grace period that begins now or later, by its number; in haste, busy CPUs take an interrupt for it.
+    /// Returns the number of a grace period that begins now or later; in haste, busy CPUs take an interrupt for it.
     pub safe fn kutrace_shim_grace(in_haste: bool) -> core::ffi::c_ulong;
-    /// Whether it is over.
+    /// Returns whether it is over.
     pub safe fn kutrace_shim_is_over(grace: core::ffi::c_ulong) -> bool;
-    /// Whether to start when the module is loaded: 0 not, 1 in wrap mode, or an errno.
+    /// Returns whether to start when the module is loaded: 0 not, 1 in wrap mode, or an errno.
     pub safe fn kutrace_shim_go() -> c_int;
 
-    /// How many bytes from the start of a `task_struct` its fields are: numbers, not addresses.
+    /// Offsets of the fields of a `task_struct` from its start: numbers, not addresses.
     pub static kutrace_task_pid: u8;
     pub static kutrace_task_tgid: u8;
     pub static kutrace_task_born: u8;
     pub static kutrace_task_comm: u8;
     /// This CPU's state when reached through %gs; an offset, not an address.
     pub static kutrace_cpu: u8;
-    /// What programs may insert a second on a CPU, 0 without limit. Like all parameters of the module these have their
-    /// values before it runs, and nobody may write them.
+    /// Insertions that programs may make a second on a CPU, 0 without limit. Like all parameters of the module these
+    /// have their values before it runs, and are never written.
     pub static kutrace_shim_namerate: c_uint;
     pub static kutrace_shim_markrate: c_uint;
-    /// Whether the running program may insert anything.
+    /// Returns whether the running program may insert anything.
     ///
     /// # Safety
     /// A task calls, not an interrupt.
     pub fn kutrace_shim_may_mark() -> bool;
-    /// The state of a CPU, which is there as long as the module.
+    /// Returns the state of a CPU, which exists as long as the module.
     ///
     /// # Safety
     /// The CPU is possible.
     pub fn kutrace_shim_cpu(cpu: u32) -> *mut c_void;
-    /// One more than the highest number of a CPU.
+    /// Returns one more than the highest number of a CPU.
     pub safe fn kutrace_shim_cpus() -> u32;
-    /// Whether a CPU of this number may ever come online.
+    /// Returns whether a CPU of this number may ever come online.
     ///
     /// # Safety
     /// The number is below [`kutrace_shim_cpus`].
     pub fn kutrace_shim_possible(cpu: u32) -> bool;
-    /// Whether it is online; that stays so only while the CPUs are held.
+    /// Returns whether it is online; that holds only while the CPUs are held.
     ///
     /// # Safety
-    /// As of [`kutrace_shim_possible`].
+    /// See [`kutrace_shim_possible`].
     pub fn kutrace_shim_online(cpu: u32) -> bool;
-    /// Has a CPU call `call` in an interrupt, with null, and does not wait; false if it still has to take the one
-    /// before, or is offline. One that goes offline calls before that.
+    /// Has a CPU call `call` in an interrupt, with null, and does not wait; false if its previous interrupt is still
+    /// pending, or if it is offline. A CPU that goes offline makes the call before that.
     ///
     /// # Safety
     /// The CPU is possible; one caller at a time. `call` stays until the CPU has made the call.
     pub fn kutrace_shim_call(cpu: u32, call: unsafe extern "C" fn(*mut c_void)) -> bool;
-    /// Has no CPU come or go until [`kutrace_shim_release_cpus`]; false if one is about to.
+    /// Keeps CPUs from coming and going until [`kutrace_shim_release_cpus`]; false if one is about to.
     ///
     /// # Safety
-    /// The caller gives them back.
+    /// The caller releases the CPUs.
     pub fn kutrace_shim_try_hold_cpus() -> bool;
-    /// Gives them back.
+    /// Releases the CPUs.
     ///
     /// # Safety
-    /// The caller holds them.
+    /// The caller holds the CPUs.
     pub fn kutrace_shim_release_cpus();
-    /// A moment's rest; false if the process is being killed.
+    /// Sleeps for a moment; false if the process is being killed.
     ///
     /// # Safety
     /// The caller may sleep.
     pub fn kutrace_shim_pause() -> bool;
-    /// Whether the running process may have a pool of this size.
+    /// Returns whether the running process may have a pool of this size.
     ///
     /// # Safety
     /// A task calls.
     pub fn kutrace_shim_may_have(bytes: usize) -> bool;
-    /// The size of the pool that the module is loaded with.
+    /// Returns the size of the pool at load.
     pub safe fn kutrace_shim_pool_bytes() -> usize;
-    /// Zeroed memory, or null.
+    /// Returns zeroed memory, or null.
     ///
     /// # Safety
     /// The caller may sleep.
     pub fn kutrace_shim_alloc(bytes: usize) -> *mut c_void;
-    /// Gives it back.
+    /// Frees it.
     ///
     /// # Safety
-    /// The memory is from [`kutrace_shim_alloc`] or null, and nobody uses it any more. The caller may sleep.
+    /// The memory is from [`kutrace_shim_alloc`] or null, and is unused. The caller may sleep.
     pub fn kutrace_shim_free(memory: *mut c_void);
-    /// Keeps others from mapping the pool.
+    /// Takes the lock that keeps others from mapping the pool.
     ///
     /// # Safety
-    /// The caller may sleep, does not hold the lock, and gives it back.
+    /// The caller may sleep, does not hold the lock, and releases it.
     pub fn kutrace_shim_lock_mapping();
-    /// Lets them again.
+    /// Releases the lock.
     ///
     /// # Safety
     /// The caller holds the lock.
     pub fn kutrace_shim_unlock_mapping();
-    /// The calling process, referenced.
+    /// Returns the calling process, referenced.
     ///
     /// # Safety
     /// A task calls.
     pub fn kutrace_shim_process() -> *mut c_void;
-    /// Its number as the running task sees it, 0 for null.
+    /// Returns its number as the running task sees it, 0 for null.
     ///
     /// # Safety
     /// The process is null or referenced. A task calls.
     pub fn kutrace_shim_process_number(process: *mut c_void) -> u32;
-    /// Gives the reference back.
+    /// Drops the reference.
     ///
     /// # Safety
-    /// The process is null, or the caller has a reference and uses it no more.
+    /// The process is null, or the caller has a reference and does not use it any more.
     pub fn kutrace_shim_process_put(process: *mut c_void);
-    /// The system call that a task is in, as its state says it.
+    /// Returns the system call that a task is in, in the form of its state.
     ///
     /// # Safety
     /// The caller holds the task. Its stack may be gone, unless interrupts are off: then it is the running task, the
     /// next to run, one that has not run yet, or an idle task.
     pub fn kutrace_shim_open_call(task: *mut bindings::task_struct) -> u16;
-    /// The number of the 64-bit system call that the running task returns from, or that of `OPEN_RETURN` less
-    /// `SYSCALL_RETURN` where its registers do not say: it was 32-bit, or overwrote them.
+    /// Returns the number of the 64-bit system call that the running task returns from, or that of `OPEN_RETURN` less
+    /// `SYSCALL_RETURN` if its registers do not have it: the call was 32-bit, or overwrote them.
     ///
     /// # Safety
     /// A task calls, in a system call.
     pub fn kutrace_shim_returning() -> u32;
-    /// The low half of the id of its control group.
+    /// Returns the low half of the id of its control group.
     ///
     /// # Safety
-    /// The caller holds the task. Preemption is off, and RCU watches or the task is an idle one, whose group is there
-    /// for good.
+    /// The caller holds the task. Preemption is off, and RCU watches or the task is an idle one, whose group exists for
+    /// good.
     pub fn kutrace_shim_group(task: *mut bindings::task_struct) -> u16;
-    /// The low half of the id of its control group of version 2; 0 where there are none.
+    /// Returns the low half of the id of its control group of version 2; 0 if there are none.
     ///
     /// # Safety
     /// The caller holds the task, and RCU watches.
@@ -347,12 +348,12 @@ unsafe extern "C" {
     /// # Safety
     /// `moment` can be written.
     pub fn kutrace_shim_moment(moment: *mut Moment);
-    /// Describes the machine to whoever finds `page` in an image of its memory.
+    /// Describes the machine for a reader that finds `page` in an image of its memory.
     ///
     /// # Safety
     /// `machine` can be written, and `page` is in the module's data.
     pub fn kutrace_shim_machine(machine: *mut Machine, page: *const Landmark);
-    /// Opens a counter of a CPU; one that is offline leaves it closed, which is not an error.
+    /// Opens a counter of a CPU; if the CPU is offline the counter stays closed, which is not an error.
     ///
     /// # Safety
     /// `counter` can be written, is closed, and is closed by [`kutrace_shim_counter_close`]. The caller may sleep, and
@@ -361,21 +362,21 @@ unsafe extern "C" {
     /// Closes it.
     ///
     /// # Safety
-    /// The counter is open or closed, and nobody reads its number any more. The caller may sleep.
+    /// The counter is open or closed, and nothing reads its number any more. The caller may sleep.
     pub fn kutrace_shim_counter_close(counter: *mut PerfCounter);
     /// Finds the vector after `vector`, if there is one.
     ///
     /// # Safety
     /// `vector` can be read and written, and the control lock is held.
     pub fn kutrace_shim_next_vector(vector: *mut Vector);
-    /// Prints what was counted.
+    /// Prints the counts.
     #[cfg(kutrace_count)]
     pub safe fn kutrace_shim_print_counts(calls: u64, recorded: u64, lost: u64, overwritten: u64, outside: u64);
-    /// The rate of the TSC in kHz.
+    /// Returns the rate of the TSC in kHz.
     pub safe fn kutrace_shim_tsc_khz() -> u32;
-    /// Whether the kernel found that the TSC cannot be trusted.
+    /// Returns whether the kernel has found that the TSC cannot be trusted.
     pub safe fn kutrace_shim_tsc_unstable() -> bool;
-    /// Adds the device: from now on there are commands, mappings and the end before sleep.
+    /// Adds the device: from now on there are commands, mappings and the sleep notifier.
     ///
     /// # Safety
     /// The pool and the states are ready for commands. The caller may sleep.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUtrace recorder: a loadable module that records every transition on every CPU in four-byte entries.
 //!
-//! The way of an event: [`ops`] -> [`entry`] -> [`claim`] -> [`this_cpu`] -> [`pool`]; `recorder/` has what is
-//! between source and CPU, whatever these are. What a program inserts comes through [`user`], a command through
-//! [`control`] to [`state`].
+//! The path of an event: [`ops`] -> [`entry`] -> [`claim`] -> [`this_cpu`] -> [`pool`]; `recorder/` has the part
+//! between source and CPU, which depends on neither. Events that a program inserts come through [`user`], commands
+//! through [`control`] to [`state`].
 
-// `pub` here means: for the other files of this module.
+// `pub` means visible to the other files of this module.
 #![allow(unreachable_pub)]
 
 use kernel::prelude::*;
@@ -45,14 +45,14 @@ mod state;
 mod control;
 mod ffi;
 
-// Who wrote it and what it is, shim.c says: the names of these keys differ between versions of the kernel crate.
+// shim.c has the author and the description: the names of these keys differ between versions of the kernel crate.
 module! {
     type: Recorder,
     name: "kutrace",
     license: "GPL",
 }
 
-/// The loaded module: buffers allocated, hooks connected but off, /dev/kutrace there.
+/// The loaded module: buffers are allocated, hooks are connected but off, /dev/kutrace exists.
 struct Recorder;
 
 impl kernel::Module for Recorder {
@@ -78,12 +78,13 @@ impl Drop for Recorder {
     }
 }
 
-/// Gives back everything.
+/// Releases everything.
 ///
 /// # Safety
 /// There is no device.
 unsafe fn end() {
-    // SAFETY: as the caller says: no hook runs after the first, and there is no pool after the second.
+    // SAFETY: there is no device, as the caller guarantees: no hook runs after the first call, and there is no pool
+    // after the second.
     unsafe {
         control::end();
         pool::free();

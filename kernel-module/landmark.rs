@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The page by which a trace is found in an image of the memory; and its like in memory that outlives a reboot, with
+//! The page by which a trace is found in a memory image; and its counterpart in memory that outlives a reboot, with
 //! sightings of the CPUs.
 //!
-//! Invariant: the holder of the control lock writes them, except for the moment of a panic; sightings are written by one
-//! at a time, while a trace runs.
+//! Invariant: the holder of the control lock writes both, except for the moment of a panic; one context at a time
+//! writes sightings, while a trace runs.
 
 use core::cell::UnsafeCell;
 use core::mem;
@@ -22,21 +22,22 @@ use crate::{arch, clock, ffi, per_cpu};
 
 struct Page(UnsafeCell<Landmark>);
 
-// SAFETY: the holder of the control lock writes it, the one CPU that panics another field of it; only that holder reads it.
+// SAFETY: the holder of the control lock writes it, and the one CPU that panics another field of it; only that holder
+// reads it.
 unsafe impl Sync for Page {}
 
 // SAFETY: a landmark is made of numbers, for which zero is a value.
 static PAGE: Page = Page(UnsafeCell::new(unsafe { mem::zeroed() }));
 
-/// Says what the recorder does now.
+/// Writes the recorder's current state into the landmark.
 ///
 /// # Safety
 /// The control lock is held, or there is no device.
 pub unsafe fn put(info: Info) {
     let page = PAGE.0.get();
     let (blocks, blocks_taken) = pool().owners.addresses();
-    // SAFETY: the page is in the module's data, and as the caller says nobody else has a reference to these fields. What
-    // is told a field's place writes it.
+    // SAFETY: the page is in the module's data, and as the caller guarantees no other code has a reference to these
+    // fields. A function that is given a field's address writes that field.
     unsafe {
         ffi::kutrace_shim_machine(&raw mut (*page).machine, page);
         (*page).info = Info { lost: 0, refused_names: 0, refused_marks: 0, blocks_taken: 0, ..info };
@@ -47,21 +48,22 @@ pub unsafe fn put(info: Info) {
         (*page).magic = MAGIC;
     }
     if let Some(range) = reserved::range() {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { put_reserved(range) };
     }
 }
 
-/// Says the same in memory that outlives a reboot, if the pool is there.
+/// Writes the same into memory that outlives a reboot, if the pool is there.
 ///
 /// # Safety
-/// As of [`put`], which has said it in its page.
+/// See [`put`], which has filled the module's page.
 unsafe fn put_reserved(range: Range) {
     let (page, own) = (range.landmark(), PAGE.0.get());
     // SAFETY: one page is in the range, which is the recorder's, the other in the module's data, both aligned; as the
-    // caller says nobody else writes them. The CPUs are sighted when the trace has been put here that they are of.
+    // caller guarantees, nothing else writes them. The CPUs are sighted after the trace that they belong to was put
+    // here.
     unsafe {
-        // Nothing is there to be found while it changes.
+        // There is no landmark to find while it changes.
         ptr::write_volatile(&raw mut (*page).magic, [0; 16]);
         fence(Ordering::SeqCst);
         if range_of_pool().is_none() {
@@ -84,25 +86,25 @@ unsafe fn put_reserved(range: Range) {
     }
 }
 
-/// The memory that outlives a reboot, if the pool is there.
+/// Returns the memory that outlives a reboot, if the pool is there.
 fn range_of_pool() -> Option<Range> {
     reserved::range().filter(|range| range.has(pool().owners.addresses().0))
 }
 
-/// Times that a CPU in a claim is looked at again: it leaves the claim soon, unless an interrupt has come.
+/// Number of times that a CPU in a claim is checked again: it leaves the claim soon, unless it was interrupted.
 const LOOKS: u32 = 100;
 
-/// Writes down where the CPUs are, if the trace is in memory that outlives a reboot. A call that is interrupted between
-/// its exchange and its words is not seen to claim: they are written by the time that matters, unless the machine is
-/// reset at once.
+/// Writes down the CPUs' positions, if the trace is in memory that outlives a reboot. A system call that is interrupted
+/// between its exchange and its words does not show in the depth: its words are written by the time that matters,
+/// unless the machine is reset at once.
 ///
 /// # Safety
-/// Nobody else does: the control lock is held while no trace runs, or this is the one that is called while one does, or
+/// Nothing else does so: the control lock is held while no trace runs, or this is the periodic call while one runs, or
 /// the CPU that panics.
 pub unsafe fn sight(moment: Moment) {
     let Some(range) = range_of_pool() else { return };
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, of which `gone_at_start` is written while no trace runs;
-    // the range has a place for each CPU, where nobody else writes, as the caller says.
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, of which `gone_at_start` is written while no trace
+    // runs; the range has a place for each CPU, where nothing else writes, as the caller guarantees.
     for_each_cpu(|cpu, state| unsafe {
         let claims = (0..LOOKS).take_while(|_| PerCpu::is_claiming(state));
         claims.for_each(|_| core::hint::spin_loop());
@@ -127,24 +129,24 @@ pub unsafe fn sight(moment: Moment) {
         ptr::write_volatile(&raw mut (*place).position, position);
         ptr::write_volatile(range.offsets().add(cpu as usize), place as u64 - range.sightings() as u64);
     });
-    // SAFETY: both are in the range, and nobody else writes them, as the caller says.
+    // SAFETY: both are in the range, and nothing else writes them, as the caller guarantees.
     unsafe {
         ptr::write_volatile(range.blocks_taken(), pool().owners.taken());
         ptr::write_volatile(&raw mut (*range.landmark()).sighted, moment);
     }
 }
 
-/// Called again and again while a trace runs.
+/// Called periodically while a trace runs.
 ///
 /// # Safety
-/// It was begun by [`watch`].
+/// The calls were started by [`watch`].
 #[no_mangle]
 unsafe extern "C" fn kutrace_sight_cpus() {
-    // SAFETY: no two of these calls are at once.
+    // SAFETY: no two of these calls run at once.
     unsafe { sight(clock::moment()) };
 }
 
-/// Begins to sight the CPUs again and again, if the trace is in memory that outlives a reboot.
+/// Starts sighting the CPUs periodically, if the trace is in memory that outlives a reboot.
 ///
 /// # Safety
 /// The control lock is held, or there is no device; and [`unwatch`] comes before anything else that sights them.
@@ -152,42 +154,42 @@ pub unsafe fn watch() -> Result {
     if range_of_pool().is_none() {
         return Ok(());
     }
-    // SAFETY: as the caller says; a command may sleep.
+    // SAFETY: as the caller guarantees; a command may sleep.
     kernel::error::to_result(unsafe { ffi::kutrace_shim_reserved_watch() })
 }
 
-/// Ends that.
+/// Stops sighting the CPUs.
 ///
 /// # Safety
 /// The control lock is held, or there is no device.
 pub unsafe fn unwatch() {
-    // SAFETY: as the caller says; a command may sleep.
+    // SAFETY: as the caller guarantees; a command may sleep.
     unsafe { ffi::kutrace_shim_reserved_unwatch() };
 }
 
-/// Says when the kernel panicked.
+/// Writes down the moment of the panic.
 ///
 /// # Safety
 /// This is the CPU that panics.
 pub unsafe fn put_panic(moment: Moment) {
     for page in pages() {
-        // SAFETY: as the caller says, and nobody else writes this field.
+        // SAFETY: as the caller guarantees, and nothing else writes this field.
         unsafe { (*page).panic = moment };
     }
 }
 
-/// Nothing is there to be found any more.
+/// Removes the landmarks, so that no trace is found any more.
 ///
 /// # Safety
 /// There is no device.
 pub unsafe fn take_away() {
     for page in pages() {
-        // SAFETY: as the caller says, so nobody else writes the page.
+        // SAFETY: as the caller guarantees, so nothing else writes the page.
         unsafe { (*page).magic = [0; 16] };
     }
 }
 
-/// That of the module, and that in memory which outlives a reboot.
+/// The landmark of the module, and the one in memory that outlives a reboot.
 fn pages() -> impl Iterator<Item = *mut Landmark> {
     [Some(PAGE.0.get()), reserved::range().map(|range| range.landmark())].into_iter().flatten()
 }

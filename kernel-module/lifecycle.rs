@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From one reset to the next: what is done to, and said of, the states of all CPUs.
+//! Operations on the states of all CPUs, and sums over them, from one reset to the next.
 //!
 //! Invariant: one caller at a time, the one that holds the control lock.
 
@@ -17,49 +17,49 @@ use crate::{arch, pool};
 /// # Safety
 /// The control lock is held, and no hook that records runs.
 pub unsafe fn reset(flags: u32) {
-    // SAFETY: as the caller says, and the states follow.
+    // SAFETY: as the caller guarantees; the states are reset next.
     unsafe { pool::reset(flags) };
     for_each_cpu(|cpu, state| {
         let fresh = PerCpu::new(cpu, state);
-        // SAFETY: `state` is that CPU's PerCpu. No hook that records runs, a program's call looks no further than at
-        // the closed pool, and a CPU that comes back late writes `answer` alone.
+        // SAFETY: `state` is that CPU's PerCpu. No hook that records runs, a program's call gets no further than the
+        // closed pool, and a CPU that comes back late writes only `answer`.
         unsafe { state.write(fresh) };
     });
 }
 
-/// Opens the counters that `flags` ask for on every CPU that is online, or none.
+/// Opens the counters that `flags` request on every online CPU; after an error none is open.
 ///
 /// # Safety
-/// As of [`reset`].
+/// See [`reset`].
 pub unsafe fn open_counters(flags: u32) -> Result {
     let mut result = Ok(());
-    // SAFETY: as the caller says, so no hook runs that samples, and this is the only reference to them.
+    // SAFETY: as the caller guarantees, so no hook runs that samples, and this is the only reference to them.
     unsafe {
         for_each_cpu(|cpu, state| result = result.and_then(|()| (*state).counters.open(cpu, flags)));
         result.inspect_err(|_| close_counters())
     }
 }
 
-/// Closes all that are open.
+/// Closes all open counters.
 ///
 /// # Safety
-/// As of [`reset`].
+/// See [`reset`].
 pub unsafe fn close_counters() {
-    // SAFETY: as the caller says, so no hook runs that samples, and this is the only reference to them.
+    // SAFETY: as the caller guarantees, so no hook runs that samples, and this is the only reference to them.
     for_each_cpu(|_, state| unsafe { (*state).counters.close() });
 }
 
-/// Completes the header of each CPU's last block. `end`: the counter now.
+/// Completes the header of each CPU's last block. `end` is the current counter.
 ///
 /// # Safety
-/// As of [`reset`], and every CPU has answered.
+/// See [`reset`]; in addition, every CPU has answered.
 pub unsafe fn finish(end: u64) {
-    // SAFETY: as the caller says, so this is the only reference to that CPU's state.
+    // SAFETY: as the caller guarantees, so this is the only reference to that CPU's state.
     for_each_cpu(|_, state| unsafe { (*state).finish(end) });
 }
 
-/// Says in the blocks of the CPUs that have not done what they were told how far these are filled. `end`: the counter
-/// now.
+/// Writes into the blocks of mute CPUs, which have not carried out their last request, how far these blocks are filled.
+/// `end` is the current counter.
 ///
 /// # Safety
 /// The control lock is held.
@@ -72,11 +72,11 @@ pub unsafe fn end_for_now(end: u64) {
     });
 }
 
-/// Times that a CPU in a claim is looked at again: it leaves the claim soon, unless an interrupt has come.
+/// Number of times that a CPU in a claim is checked again: it leaves the claim soon, unless it was interrupted.
 const LOOKS: u32 = 100;
 
-/// Says in the block of every CPU how far it is filled, and waits until that much is written. The counter up to which it
-/// is said.
+/// Writes into every CPU's block how far it is filled, and waits until all of that is written. Returns the counter up
+/// to which this holds.
 ///
 /// # Safety
 /// The control lock is held.
@@ -88,21 +88,21 @@ pub unsafe fn look() -> Result<u64> {
         claims.for_each(|_| core::hint::spin_loop());
         PerCpu::end_for_now(state, end);
     });
-    // A call is not seen to claim.
+    // A system call's claim does not show in the depth.
     wait_for_calls().map(|()| end)
 }
 
-/// Says of each CPU whether it is there when recording begins.
+/// Notes for each CPU whether it is online when recording begins.
 ///
 /// # Safety
 /// The pool is closed.
 pub unsafe fn begin(_: &Cpus) {
     // SAFETY: `for_each_cpu` gives the address of a CPU's state; CPUs are held, which takes the control lock; and the
-    // pool is closed, as the caller says.
+    // pool is closed, as the caller guarantees.
     for_each_cpu(|cpu, state| unsafe { PerCpu::begin(state, is_online(cpu)) });
 }
 
-/// What the holder of the control lock knows of a CPU.
+/// Returns the flags of a CPU; EINVAL if no CPU can have this number.
 ///
 /// # Safety
 /// The control lock is held.
@@ -141,14 +141,14 @@ pub fn refused() -> (u64, u64) {
     sum
 }
 
-/// Prints what was counted since the reset: the calls of hooks, and what became of them.
+/// Prints the counts since the reset: calls of hooks, and what happened to their events.
 ///
 /// # Safety
-/// As of [`finish`].
+/// See [`finish`].
 #[cfg(kutrace_count)]
 pub unsafe fn print_counts() {
     let (mut calls, mut outside) = (0, 0);
-    // SAFETY: as the caller says, so nobody writes to a state or a block.
+    // SAFETY: as the caller guarantees, so nothing writes to a state or a block.
     unsafe {
         for_each_cpu(|_, state| {
             calls += (*state).calls;

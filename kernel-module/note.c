@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bytes that whoever traces may read as often as he likes: what he left with a
- * trace himself, and what an earlier kernel left (reserved.c). They never change,
- * and stay until nobody reads them any more: so they are copied to and from
- * programs, whose memory may take for ever, under no lock.
+ * Bytes that a tracing process may read any number of times: data that was left
+ * with a trace, and data that an earlier kernel left (reserved.c). They never
+ * change, and stay until the last reader is gone: so they are copied to and
+ * from user memory, which may take forever, under no lock.
  */
 #include <linux/err.h>
 #include <linux/kernel.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! All CPUs: which there are, and what each does on command, in an interrupt: it ends its block, in the same way with
-//! counters as without.
+//! All CPUs: which exist, and the requests that each carries out in an interrupt: it ends its block, in the same way
+//! with counters as without.
 //!
-//! A CPU that is stuck with interrupts off does nothing on command. Nobody waits for it longer than [`LIMIT_S`]: it is
-//! *mute* then, and does what it was told whenever it comes back. One that is stuck with interrupts on does, but lets
-//! no other thread run: nobody waits longer for that either.
+//! A CPU that is stuck with interrupts off carries out no request. No caller waits for it longer than [`LIMIT_S`]: it
+//! is then *mute*, and carries out the request whenever it comes back. A CPU that is stuck with interrupts on does
+//! carry it out, but lets no other thread run: no caller waits longer for that either.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
@@ -18,8 +18,8 @@ use crate::{arch, claim, clock, ffi};
 
 /// Seconds to wait for a CPU, or for the lock that keeps CPUs from coming and going.
 const LIMIT_S: u64 = 10;
-/// Milliseconds to wait although the process is being killed: a CPU that takes interrupts answers within them, and is
-/// not called mute.
+/// Milliseconds to wait even if the process is being killed: a CPU that takes interrupts answers within this time, and
+/// is not counted as mute.
 const ANSWER_MS: u64 = 100;
 
 /// Number of possible CPUs.
@@ -38,17 +38,16 @@ pub fn for_each_cpu(mut each: impl FnMut(u32, *mut PerCpu)) {
     }
 }
 
-/// While one lives no CPU comes online or goes offline, and whoever has it has the control lock.
+/// While one exists, no CPU comes online or goes offline, and its owner holds the control lock.
 pub struct Cpus(());
 
 impl Cpus {
-    /// Waits until no CPU is about to come or go; ETIMEDOUT where one does not get done, EINTR if the process is
-    /// killed.
+    /// Waits until no CPU is about to come or go; ETIMEDOUT if one does not finish, EINTR if the process is killed.
     ///
     /// # Safety
-    /// The control lock is held until the value is gone.
+    /// The control lock is held until the value is dropped.
     pub unsafe fn hold() -> Result<Cpus> {
-        // SAFETY: the caller may sleep, and `drop` gives back what is taken.
+        // SAFETY: the caller may sleep, and `drop` releases the CPUs.
         wait_for(|| unsafe { ffi::kutrace_shim_try_hold_cpus() }).map(|()| Cpus(()))
     }
 }
@@ -68,30 +67,30 @@ fn for_each_online(mut each: impl FnMut(u32, *mut PerCpu)) {
     });
 }
 
-/// Whether a CPU is online, at this moment or for as long as [`Cpus`] are held.
+/// Returns whether a CPU is online, at this moment or for as long as [`Cpus`] are held.
 pub fn is_online(cpu: u32) -> bool {
-    // SAFETY: the number is below that of CPUs.
+    // SAFETY: the number is below the number of CPUs.
     cpu < cpus() && unsafe { ffi::kutrace_shim_online(cpu) }
 }
 
-/// How a round went.
+/// The result of a request to the CPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Round {
-    /// Every CPU did it.
+    /// Every CPU carried it out.
     All,
     /// A CPU found no block.
     Refused,
-    /// A CPU gave no answer; [`PerCpu::is_mute`] tells which.
+    /// A CPU gave no answer; [`PerCpu::is_mute`] finds out which.
     Mute,
 }
 
-/// Whether every CPU takes interrupts.
+/// Finds out whether every CPU takes interrupts.
 pub fn ask(_: &Cpus) -> Round {
     round(answer_this)
 }
 
-/// Ends every CPU's block for good. The pool is closed: so a CPU that comes meanwhile begins no block, and one that goes
-/// ends its own.
+/// Ends every CPU's block for good. The pool is closed, so a CPU that comes online in the meantime begins no block, and
+/// one that goes offline ends its own.
 ///
 /// # Safety
 /// The control lock is held.
@@ -104,26 +103,26 @@ pub fn rotate(_: &Cpus) -> Round {
     round(rotate_this)
 }
 
-/// As [`rotate`], only of the CPUs whose block has entries and began before the counter `before`.
+/// Like [`rotate`], but only for the CPUs whose block has entries and began before the counter `before`.
 pub fn rotate_older(_: &Cpus, before: u64) -> Round {
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock, which `Cpus` takes, keeps the
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock, which `Cpus` requires, keeps the
     // pool.
     round_of(|state| unsafe { PerCpu::is_older(state, before) }, rotate_this)
 }
 
-/// Whether every CPU has done by now what it was told.
+/// Returns whether every CPU has answered its last request by now.
 pub fn is_answered() -> bool {
     let mut answered = true;
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, which is there as long as the module.
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, which exists as long as the module.
     for_each_cpu(|_, state| answered &= !unsafe { PerCpu::is_mute(state) });
     answered
 }
 
-/// Waits until every claim under way has been left, and every system call's; false if one was not within the limit. A
-/// mute CPU is not waited for.
+/// Waits until every claim under way has been left, including those of system calls; false if one was not left within
+/// the limit. Mute CPUs are not waited for.
 pub fn wait_for_claims() -> bool {
     let mut left = true;
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, which is there as long as the module.
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, which exists as long as the module.
     for_each_cpu(|_, state| unsafe {
         left &= PerCpu::is_mute(state) || wait_for(|| !PerCpu::is_claiming(state)).is_ok();
     });
@@ -131,12 +130,12 @@ pub fn wait_for_claims() -> bool {
 }
 
 /// Waits until every CPU has let another thread run, or could have, so that every system call's claim under way has
-/// been left; ETIMEDOUT where one does not. No CPU takes an interrupt for it.
+/// been left; ETIMEDOUT if one does not. No CPU takes an interrupt for this.
 pub fn wait_for_calls() -> Result {
     wait_for_grace(false)
 }
 
-/// As [`wait_for_calls`], by interrupts on CPUs that are busy: under load the other may take seconds.
+/// Like [`wait_for_calls`], but interrupts busy CPUs: under load [`wait_for_calls`] may take seconds.
 pub fn wait_for_calls_in_haste() -> Result {
     wait_for_grace(true)
 }
@@ -150,7 +149,7 @@ fn round(call: unsafe extern "C" fn(*mut c_void)) -> Round {
     round_of(|_| true, call)
 }
 
-/// Of the CPUs that are `meant`. The control lock is held.
+/// Has the CPUs that are `meant` make the call, and waits for their answers. The control lock is held.
 fn round_of(meant: impl Fn(*mut PerCpu) -> bool, call: unsafe extern "C" fn(*mut c_void)) -> Round {
     for_each_online(|cpu, state| {
         if !meant(state) {
@@ -159,13 +158,13 @@ fn round_of(meant: impl Fn(*mut PerCpu) -> bool, call: unsafe extern "C" fn(*mut
         // SAFETY: it is a CPU's state.
         let answer = unsafe { PerCpu::answer(state) };
         answer.store(Answer::None as u32, Ordering::Relaxed);
-        // One that has not taken the interrupt before will answer to that one, too late.
-        // SAFETY: the control lock lets one caller in. `call` takes any pointer, and stays until the CPU has made the
-        // call: the module does not go before a grace period has ended, which one that has not taken the interrupt, in
-        // the kernel with interrupts off, keeps from ending.
+        // A CPU that has not taken its previous interrupt will answer to that one, too late.
+        // SAFETY: the control lock lets in one caller at a time. `call` takes any pointer, and stays until the CPU has
+        // made the call: the module is not unloaded before a grace period has ended, and a CPU that has not taken the
+        // interrupt, in the kernel with interrupts off, keeps the grace period from ending.
         let told = unsafe { ffi::kutrace_shim_call(cpu, call) };
         if !told && !is_online(cpu) {
-            // It has gone meanwhile, since nobody holds the CPUs, and has nothing to do.
+            // The CPU has gone offline in between, since nothing holds the CPUs, and has nothing to do.
             answer.store(Answer::Yes as u32, Ordering::Relaxed);
         }
     });
@@ -187,7 +186,7 @@ fn round_of(meant: impl Fn(*mut PerCpu) -> bool, call: unsafe extern "C" fn(*mut
     }
 }
 
-/// ETIMEDOUT, for which the kernel crate has no name: somebody did not answer within the limit.
+/// ETIMEDOUT, for which the kernel crate has no name: a CPU did not answer within the limit.
 pub fn late() -> Error {
     Error::from_errno(-(kernel::bindings::ETIMEDOUT as c_int))
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What each CPU's recorder remembers.
+//! The state of each CPU's recorder.
 //!
 //! Invariant: while hooks are on, only its own CPU writes a PerCpu, with preemption off, through [`crate::this_cpu`].
-//! Others write `gone` before recording begins, `gone_at_start`, and `answer` when they tell the CPU to do something.
+//! Other CPUs write `gone` before recording begins, `gone_at_start`, and `answer` when they make a request of the CPU.
 
 use core::mem::{offset_of, size_of};
 use core::ptr;
@@ -16,8 +16,8 @@ use crate::counters::Counters;
 use crate::lane::{Position, NO_BLOCK, NO_CALL};
 use crate::{arch, clock, ffi};
 
-/// What one CPU's recorder remembers. The first line of cache is all that the common path touches. Only its own methods
-/// and the lane use the fields.
+/// The state of one CPU's recorder. The common path touches only the first cache line. Only its own methods and the
+/// lane use the fields.
 #[repr(C, align(64))]
 pub struct PerCpu {
     pub position: u64,
@@ -31,17 +31,17 @@ pub struct PerCpu {
     /// Calls of hooks.
     #[cfg(kutrace_count)]
     pub calls: u64,
-    /// The block kept aside, or 0.
+    /// The spare block, or 0.
     pub spare: u64,
     pub this: *mut PerCpu,
     pub oldest: u64,
-    /// Whether the CPU is offline, so that its next block begins when it is back.
+    /// Nonzero if the CPU is offline, so that its next block begins when it is back.
     pub gone: u32,
-    /// Whether it was when recording began.
+    /// True if the CPU was offline when recording began.
     gone_at_start: bool,
-    /// To what it was told last; see [`Answer`].
+    /// The answer to the last request; see [`Answer`].
     answer: AtomicU32,
-    /// What programs may still insert, and how often they were refused.
+    /// The insertions that programs may still make, and how often they were refused.
     pub names: Insertions,
     pub marks: Insertions,
     /// Tasks named in the current block.
@@ -54,11 +54,11 @@ pub struct PerCpu {
 pub struct Named {
     /// The pid in the low half, the block's number, from 1, above.
     pub key: u64,
-    /// When the task was made: a pid is used again.
+    /// When the task was created: pids are reused.
     pub born: u64,
 }
 
-/// What programs insert of one kind.
+/// Insertions of one kind by programs.
 #[derive(Clone, Copy)]
 pub struct Insertions {
     budget: Budget,
@@ -70,13 +70,13 @@ impl Insertions {
         Insertions { budget: Budget::new(u64::from(clock::tsc_khz()) * 1000, rate), refused: 0 }
     }
 
-    /// Takes one if its process `may`, or counts that it was refused. What another context takes in between may not be
-    /// counted.
+    /// Takes one if its process `may`, or counts a refusal. An insertion by another context in between may go
+    /// uncounted.
     ///
     /// # Safety
     /// `this` is in a CPU's state.
     pub unsafe fn take(this: *mut Insertions, may: bool) -> bool {
-        // SAFETY: the caller's promise; others only read the field, and have no reference to it.
+        // SAFETY: the caller's promise; other code only reads the field, and has no reference to it.
         unsafe {
             let mut now = ptr::read(this);
             let taken = may && now.budget.take(arch::tsc());
@@ -87,25 +87,25 @@ impl Insertions {
     }
 }
 
-/// What a CPU says when it has done what it was told.
+/// A CPU's answer to a request.
 #[repr(u32)]
 #[derive(Clone, Copy)]
 pub enum Answer {
-    /// It has not yet.
+    /// Not done yet.
     None,
-    /// It has.
+    /// Done.
     Yes,
-    /// It could not.
+    /// The CPU could not do it.
     No,
 }
 
-/// Slots of the table of named tasks. Tasks that share one are named more often, nothing else.
+/// Slots of the table of named tasks. Tasks that share a slot are named more often; there is no other effect.
 pub const NAMED: usize = 128;
 /// Room that shim.h reserves.
 const CPU_BYTES: usize = 4096;
 const _: () = assert!(size_of::<PerCpu>() <= CPU_BYTES && offset_of!(PerCpu, cpu) < 64);
 
-/// Where the fields are that can be read in an image of the memory.
+/// Offsets of the fields that can be read in a memory image.
 pub const FIELDS: Fields = Fields {
     this: offset_of!(PerCpu, this) as u32,
     position: offset_of!(PerCpu, position) as u32,
@@ -118,9 +118,9 @@ pub const FIELDS: Fields = Fields {
 };
 
 impl PerCpu {
-    /// The state of a CPU that has recorded nothing. `this` is where it will be.
+    /// Returns the state of a CPU that has recorded nothing. `this` is the address that it will have.
     pub fn new(cpu: u32, this: *mut PerCpu) -> PerCpu {
-        // SAFETY: nobody writes a module parameter that is read-only.
+        // SAFETY: nothing writes a module parameter that is read-only.
         let (name_rate, mark_rate) = unsafe { (ffi::kutrace_shim_namerate, ffi::kutrace_shim_markrate) };
         PerCpu {
             position: NO_BLOCK.sealed().address(),
@@ -146,13 +146,13 @@ impl PerCpu {
         }
     }
 
-    /// Completes the header of the last block: ends a block that the CPU did not end itself because it was
-    /// offline, and counts what was lost since. `end`: the counter now.
+    /// Completes the header of the last block: ends a block that the CPU did not end itself because it was offline, and
+    /// counts the events lost since. `end` is the current counter.
     ///
     /// # Safety
-    /// No hook runs, and this is a CPU's state where it belongs, as the last reset left it or its hooks.
+    /// No hook runs, and this is a CPU's state in its place, as the last reset or its hooks left it.
     pub unsafe fn finish(&mut self, end: u64) {
-        // SAFETY: the lane's methods keep positions there; no hook runs, so nobody uses the CPU's block.
+        // SAFETY: the lane's methods keep positions there; no hook runs, so the CPU's block is not in use.
         unsafe {
             let position = Position::new(self.position);
             let block = position.block();
@@ -167,20 +167,20 @@ impl PerCpu {
         }
     }
 
-    /// Says whether the CPU is there when recording begins. It does not come or go now, and the pool is closed.
+    /// Notes whether the CPU is online when recording begins. It does not come or go now, and the pool is closed.
     ///
     /// # Safety
     /// `this` is a CPU's state, the control lock and the CPUs are held, and the pool is closed.
     pub unsafe fn begin(this: *mut PerCpu, online: bool) {
         // SAFETY: the CPU itself writes the first field only when it comes or goes, which it does not while CPUs are
-        // held, and reads it only in an open pool. Only the holder of the control lock uses the second.
+        // held, and reads it only while the pool is open. Only the holder of the control lock uses the second.
         unsafe {
             ptr::write_volatile(&raw mut (*this).gone, u32::from(!online));
             ptr::write(&raw mut (*this).gone_at_start, !online);
         }
     }
 
-    /// Whether the CPU was offline when recording began.
+    /// Returns whether the CPU was offline when recording began.
     ///
     /// # Safety
     /// `this` is a CPU's state, and the control lock is held.
@@ -189,17 +189,17 @@ impl PerCpu {
         unsafe { ptr::read(&raw const (*this).gone_at_start) }
     }
 
-    /// To what the CPU was told last.
+    /// The CPU's answer to the last request.
     ///
     /// # Safety
     /// `this` is a CPU's state.
     pub unsafe fn answer<'a>(this: *mut PerCpu) -> &'a AtomicU32 {
-        // SAFETY: the state is there as long as the module, and nobody writes the field but as an atomic, except a
-        // reset. That writes Yes, when trace and hooks are over and Yes is all that a CPU may still have to say.
+        // SAFETY: the state exists as long as the module, and the field is written only as an atomic, except by a
+        // reset. That writes Yes, when trace and hooks are over and Yes is the only answer that a CPU may still give.
         unsafe { &(*this).answer }
     }
 
-    /// Whether the CPU has not done yet what it was told.
+    /// Returns whether the CPU has not answered its last request yet.
     ///
     /// # Safety
     /// `this` is a CPU's state.
@@ -208,30 +208,31 @@ impl PerCpu {
         unsafe { PerCpu::answer(this) }.load(Ordering::Acquire) == Answer::None as u32
     }
 
-    /// Says in the block that a CPU fills how far that is now. The CPU may fill it further, and end it; in a claim
-    /// it may have words that are not written, so then it stays open. A call is not seen to claim: who does not wait for
-    /// calls counts the words of one as written that is interrupted between its exchange and its words.
+    /// Writes into the block that a CPU is filling how far it is filled now. The CPU may fill it further, and end it;
+    /// in a claim it may have words that are not written, so then the block stays open. A system call's claim does not
+    /// show in the depth: a caller that does not wait for calls counts the words of a call as written even if it was
+    /// interrupted between its exchange and its words.
     ///
     /// # Safety
     /// `this` is a CPU's state, and the control lock is held, so that the pool stays.
     pub unsafe fn end_for_now(this: *mut PerCpu, end: u64) {
         // SAFETY: the caller's promise; the lane's methods keep positions there.
         let position = unsafe { Position::new(PerCpu::position(this)) };
-        // What was claimed before the position was read is written if nothing is claimed now.
+        // Words claimed before the position was read are written if no claim is under way now.
         compiler_fence(Ordering::Acquire);
         // SAFETY: the caller's promise.
         let is_claiming = unsafe { PerCpu::is_claiming(this) };
         if position.block() != NO_BLOCK && !position.is_sealed() && !is_claiming {
             let for_now = [end as u32, (end >> 32) as u32, position.offset().into()];
-            // The CPU may end the block at this very moment, or give it back to another that begins it anew. So this has
-            // words of its own, of which nobody takes notice in a block that has ended, or that began after `end`.
+            // The CPU may end the block at this very moment, or give it back, for another CPU to begin it again. So
+            // these words are separate, and readers ignore them in a block that has ended, or that began after `end`.
             // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays.
             unsafe { ptr::write_volatile(&raw mut (*position.block().header()).for_now, for_now) };
         }
     }
 
-    /// Whether the block that the CPU fills has entries and began before the counter `before`, as far as can be seen while
-    /// it goes on.
+    /// Returns whether the block that the CPU is filling has entries and began before the counter `before`, as far as
+    /// that is visible while the CPU continues.
     ///
     /// # Safety
     /// `this` is a CPU's state, and the control lock is held, so that the pool stays.
@@ -245,7 +246,7 @@ impl PerCpu {
         unsafe { ptr::read_volatile(&raw const (*position.block().header()).begin) < before }
     }
 
-    /// Address of the next free word, also while the CPU records.
+    /// Returns the address of the next free word, even while the CPU records.
     ///
     /// # Safety
     /// `this` is a CPU's state.
@@ -254,7 +255,7 @@ impl PerCpu {
         unsafe { ptr::read_volatile(&raw const (*this).position) }
     }
 
-    /// Names and marks that were refused, also while more are.
+    /// Returns the numbers of names and marks that were refused, even while more are.
     ///
     /// # Safety
     /// `this` is a CPU's state.
@@ -266,19 +267,19 @@ impl PerCpu {
         }
     }
 
-    /// Events that a CPU has lost, also while it records.
+    /// Returns the number of events that a CPU has lost, even while it records.
     ///
     /// # Safety
     /// `this` is a CPU's state.
     pub unsafe fn lost(this: *mut PerCpu) -> u64 {
-        // SAFETY: as the caller says; an aligned word is not torn.
+        // SAFETY: as the caller guarantees; an aligned word is not torn.
         unsafe { ptr::read_volatile(&raw const (*this).lost) }
     }
 
-    /// Whether the CPU is in a claim that counts at this moment.
+    /// Returns whether the CPU is in a claim that shows in the depth at this moment.
     ///
     /// # Safety
-    /// As of [`PerCpu::lost`].
+    /// See [`PerCpu::lost`].
     pub unsafe fn is_claiming(this: *mut PerCpu) -> bool {
         // SAFETY: the caller's promise; an aligned word is not torn.
         unsafe { ptr::read_volatile(&raw const (*this).depth) != 0 }
@@ -288,10 +289,10 @@ impl PerCpu {
 /// Writes into a block's header how far it is filled, when that was, and why it ends.
 ///
 /// # Safety
-/// The block of `at` was prepared, and nobody else writes into its header.
+/// The block of `at` was prepared, and nothing else writes into its header.
 pub unsafe fn end_block(at: Position, end: u64, flags: u32) {
     let header = at.block().header();
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller guarantees.
     unsafe {
         (*header).end = end;
         (*header).flags |= flags;

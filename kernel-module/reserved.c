@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory that outlives a warm reboot: a range that the kernel's command line
- * keeps free by reserve_mem=, from 6.12 on. The trace is recorded there, and
- * what the kernel before has left there is kept aside, to be read from
+ * keeps free by reserve_mem=, from 6.12 on. The trace is recorded there, and a
+ * copy of the data that the previous kernel left there is kept, to be read from
  * /dev/kutrace.
  *
- * Invariant: what was left goes by kutrace_shim_reserved_forget() alone; else
- * the range has it again when the module is gone.
+ * Invariant: only kutrace_shim_reserved_forget() drops the data that was left;
+ * otherwise the range has it again when the module is gone.
  */
 #include <linux/io.h>
 #include <linux/jiffies.h>
@@ -20,15 +20,15 @@
 
 #include "shim.h"
 
-/* Remove when: the module! macro takes texts. */
+/* Remove when: the module! macro takes strings. */
 static char *reserved = "kutrace";
 module_param(reserved, charp, 0444);
 MODULE_PARM_DESC(reserved, "Memory that outlives a reboot: the name of a reserve_mem= (default kutrace, where there is one)");
 
-/* How often is written down how far CPUs have come, in ms. */
+/* Period in ms at which the CPUs' positions are written down. */
 #define KUTRACE_SIGHT_PERIOD 10
 
-/* The range, and what was in it when the module came, under the control lock. */
+/* The range, and its content when the module was loaded; under the control lock. */
 static void *kutrace_reserved;
 static phys_addr_t kutrace_reserved_at;
 static size_t kutrace_reserved_bytes;
@@ -43,7 +43,7 @@ static bool kutrace_find_named(phys_addr_t *at, phys_addr_t *bytes)
 #endif
 }
 
-/* 1 if there is such a range, which is then mapped; 0 if not. */
+/* Returns 1 if there is such a range, which is then mapped; 0 if not; or an errno. */
 int kutrace_shim_reserved_find(void **memory, u64 *physical, u64 *size)
 {
 	phys_addr_t at = 0, bytes = 0;
@@ -66,7 +66,7 @@ int kutrace_shim_reserved_find(void **memory, u64 *physical, u64 *size)
 	return 1;
 }
 
-/* Keeps aside what is there. */
+/* Keeps a copy of the range's content. */
 int kutrace_shim_reserved_keep(void)
 {
 	kutrace_kept = kutrace_blob_new(kutrace_reserved_bytes);
@@ -90,7 +90,7 @@ void kutrace_shim_reserved_forget(void)
 	kutrace_kept = NULL;
 }
 
-/* Nobody uses the range any more. */
+/* Called when nothing uses the range any more. */
 void kutrace_shim_reserved_leave(void)
 {
 	if (!kutrace_reserved)
@@ -102,7 +102,7 @@ void kutrace_shim_reserved_leave(void)
 	kutrace_reserved = NULL;
 }
 
-/* The number of the page at an address of the range; 0 for any other. */
+/* Returns the number of the page at an address of the range; 0 for any other. */
 unsigned long kutrace_reserved_page(const void *memory)
 {
 	size_t within = memory - kutrace_reserved;
@@ -113,7 +113,7 @@ unsigned long kutrace_reserved_page(const void *memory)
 	return (kutrace_reserved_at + within) >> PAGE_SHIFT;
 }
 
-/* A reset takes what is only in the caches, of whichever CPU. */
+/* A reset loses data that is only in the caches, of whichever CPU. */
 void kutrace_shim_reserved_flush(void)
 {
 	if (kutrace_reserved)
@@ -121,8 +121,8 @@ void kutrace_shim_reserved_flush(void)
 }
 
 /*
- * Who resets a machine says nothing before, so how far the CPUs have come is
- * written down again and again: not by a CPU that may hang, but by any.
+ * A reset comes without a notice, so the CPUs' positions are written down
+ * periodically: not by a CPU that may hang, but by any.
  */
 static void kutrace_sight_all(struct work_struct *work);
 static DECLARE_DELAYED_WORK(kutrace_sight_work, kutrace_sight_all);
@@ -140,7 +140,7 @@ static void kutrace_sight_all(struct work_struct *work)
 	kutrace_sight_next();
 }
 
-/* Begins that. */
+/* Starts the periodic writes. */
 int kutrace_shim_reserved_watch(void)
 {
 	if (!kutrace_sight_queue)
@@ -151,7 +151,7 @@ int kutrace_shim_reserved_watch(void)
 	return 0;
 }
 
-/* Ends it: on return nothing is written. */
+/* Stops them: on return nothing is written. */
 void kutrace_shim_reserved_unwatch(void)
 {
 	if (!kutrace_sight_queue)

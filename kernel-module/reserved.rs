@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Memory that outlives a warm reboot: where in it the pool is, and beside it what leads to the trace from the next kernel.
+//! Memory that outlives a warm reboot: its layout, with the pool and the data that leads the next kernel to the trace.
 //!
 //! ```text
 //! landmark | offset of each CPU's sighting | sightings | blocks taken | ... | blocks
 //! ```
 //!
-//! The next kernel has other page tables, and what this one has elsewhere is gone. So the landmark of this range names
-//! addresses of the range alone, and has *sightings* of what is elsewhere: where each CPU was seen last.
+//! The next kernel has other page tables, and everything that this one has elsewhere is gone. So the landmark of this
+//! range contains only addresses within the range, and *sightings* stand in for what is elsewhere: where each CPU was
+//! last seen.
 //!
 //! Invariant: the range is the same from the loading of the module to its end.
 
@@ -43,17 +44,17 @@ pub fn range() -> Option<Range> {
 }
 
 impl Range {
-    /// Its landmark.
+    /// The landmark of the range.
     pub fn landmark(&self) -> *mut Landmark {
         self.start as *mut Landmark
     }
 
-    /// What is added to [`Range::sightings`] for a CPU's, u64 each.
+    /// The offsets from [`Range::sightings`] to each CPU's sighting, u64 each.
     pub fn offsets(&self) -> *mut u64 {
         (self.start + PAGE as u64) as *mut u64
     }
 
-    /// A sighting of each CPU.
+    /// The sightings, one of each CPU.
     pub fn sightings(&self) -> *mut Sighting {
         (self.offsets() as u64 + cpus() * 8).next_multiple_of(64) as *mut Sighting
     }
@@ -63,26 +64,26 @@ impl Range {
         (self.sightings() as u64 + cpus() * size_of::<Sighting>() as u64) as *mut u64
     }
 
-    /// The first block, and how many there are.
+    /// The first block, and the number of blocks.
     pub fn pool(&self) -> (*mut u8, usize) {
         let first = (self.blocks_taken() as u64 + 8).next_multiple_of(block::BYTES as u64);
         let blocks = (self.start + self.bytes).saturating_sub(first) / block::BYTES as u64;
         (first as *mut u8, blocks.min(BLOCKS_MAX.into()) as usize)
     }
 
-    /// Whether something is in it.
+    /// Returns whether `address` is in the range.
     pub fn has(&self, address: u64) -> bool {
         (self.start..self.start + self.bytes).contains(&address)
     }
 }
 
-/// Finds the range that the module's parameter names, and keeps aside what an earlier kernel left in it.
+/// Finds the range that the module's parameter names, and saves what an earlier kernel left in it.
 ///
 /// # Safety
 /// The module is being loaded.
 pub unsafe fn find() -> Result {
     let (mut start, mut physical, mut bytes) = (ptr::null_mut(), 0, 0);
-    // SAFETY: all three can be written, and nobody else has the range.
+    // SAFETY: all three can be written, and nothing else has the range.
     let found = unsafe { ffi::kutrace_shim_reserved_find(&mut start, &mut physical, &mut bytes) };
     to_result(found)?;
     if found == 0 {
@@ -106,8 +107,8 @@ pub unsafe fn find() -> Result {
         // SAFETY: the range was found, and nothing is kept yet.
         to_result(unsafe { ffi::kutrace_shim_reserved_keep() })?;
     }
-    // Whatever else is in there, nobody shall read it.
-    // SAFETY: the range was found and has this many bytes, and nobody else uses it.
+    // Any other content must not become readable.
+    // SAFETY: the range was found and has this many bytes, and nothing else uses it.
     unsafe { ptr::write_bytes(start.cast::<u8>(), 0, bytes as usize) };
     START.store(range.start, Ordering::Relaxed);
     PHYSICAL.store(range.physical, Ordering::Relaxed);
@@ -115,13 +116,13 @@ pub unsafe fn find() -> Result {
     Ok(())
 }
 
-/// Gives the range back; it has again what was kept of it.
+/// Releases the range, after restoring what was saved of it.
 ///
 /// # Safety
-/// The module is about to go: nobody uses the range, and there is no device.
+/// The module is about to be unloaded: nothing uses the range, and there is no device.
 pub unsafe fn leave() {
     BYTES.store(0, Ordering::Relaxed);
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller guarantees.
     unsafe { ffi::kutrace_shim_reserved_leave() };
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What Rust for Linux 6.12 cannot say: per-CPU data, module parameters, inline
- * functions of the kernel. Each with the version that makes it unnecessary.
+ * Things that Rust for Linux 6.12 cannot express: per-CPU data, module
+ * parameters, inline functions of the kernel. Each has the version that makes
+ * it unnecessary.
  */
 #include <linux/capability.h>
 #include <linux/cgroup.h>
@@ -31,7 +32,7 @@
 MODULE_AUTHOR("KUtrace in Rust developers");
 MODULE_DESCRIPTION("KUtrace recorder");
 
-/* Until 6.3 the threads that io_uring makes of a process are the only ones. */
+/* Until 6.3 the threads that io_uring creates in a process are the only user workers. */
 #ifndef PF_USER_WORKER
 #define PF_USER_WORKER PF_IO_WORKER
 #endif
@@ -45,8 +46,9 @@ struct kutrace_cpu *kutrace_shim_cpu(u32 cpu)
 }
 
 /*
- * Where the fields of a task are that the Rust side reads, as symbols that are
- * numbers: what is compiled once is then linked into a module for any kernel.
+ * Offsets of the task's fields that the Rust side reads, as symbols that are
+ * numbers: code that is compiled once is then linked into a module for any
+ * kernel.
  */
 #define kutrace_field(name, field)					\
 	asm volatile(".globl kutrace_task_" #name "\n\t"		\
@@ -80,10 +82,10 @@ bool kutrace_shim_online(u32 cpu)
 }
 
 /*
- * Has a CPU call, in an interrupt, and does not wait. False if it has not taken
- * its interrupt for the call before yet, or is offline; one that goes offline
- * calls before that. Remove when: the kernel crate has
- * smp_call_function_single_async().
+ * Has a CPU make a call, in an interrupt, and does not wait. False if the CPU
+ * has not yet taken its interrupt for the previous call, or is offline; a CPU
+ * that goes offline makes the call before that. Remove when: the kernel crate
+ * has smp_call_function_single_async().
  */
 static DEFINE_PER_CPU(call_single_data_t, kutrace_csd);
 
@@ -98,8 +100,8 @@ bool kutrace_shim_call(u32 cpu, void (*call)(void *))
 }
 
 /*
- * While it is held no CPU comes or goes. Remove when: the kernel crate has
- * cpus_read_lock().
+ * While it is held no CPU comes online or goes offline. Remove when: the kernel
+ * crate has cpus_read_lock().
  */
 bool kutrace_shim_try_hold_cpus(void)
 {
@@ -112,7 +114,7 @@ void kutrace_shim_release_cpus(void)
 }
 
 /*
- * A moment's rest; false if the process is being killed. Remove when: the
+ * Sleeps for a moment; false if the process is being killed. Remove when: the
  * kernel crate has fsleep() (6.17) and fatal_signal_pending().
  */
 bool kutrace_shim_pause(void)
@@ -122,8 +124,9 @@ bool kutrace_shim_pause(void)
 }
 
 /*
- * A grace period that nobody sleeps for: a CPU that is stuck must not keep a
- * command for ever. Remove when: the kernel crate polls them.
+ * A grace period that is polled instead of slept for: a CPU that is stuck must
+ * not block a command forever. Remove when: the kernel crate polls grace
+ * periods.
  */
 unsigned long kutrace_shim_grace(bool in_haste)
 {
@@ -141,7 +144,7 @@ static unsigned int tracemb = 20;
 module_param(tracemb, uint, 0444);
 MODULE_PARM_DESC(tracemb, "Trace buffer in MiB, 1 to 65535 (default 20)");
 
-/* Whether to start when loaded. Remove when: the module! macro takes texts. */
+/* Whether to start when loaded. Remove when: the module! macro takes strings. */
 static char *go = "";
 module_param(go, charp, 0444);
 MODULE_PARM_DESC(go, "Start recording when loaded: wrap, to keep the newest (default not)");
@@ -171,7 +174,10 @@ size_t kutrace_shim_pool_bytes(void)
 	return (size_t)clamp(tracemb, 1u, 65535u) << 20;
 }
 
-/* How much programs may insert into the trace. Remove when: as above. */
+/*
+ * Limits for insertions by programs into the trace. Remove when: the module!
+ * macro takes parameters (6.17).
+ */
 unsigned int kutrace_shim_namerate = 1000;
 module_param_named(namerate, kutrace_shim_namerate, uint, 0444);
 MODULE_PARM_DESC(namerate, "Names that programs may give, a second on each CPU, 0 for any number (default 1000)");
@@ -180,9 +186,9 @@ module_param_named(markrate, kutrace_shim_markrate, uint, 0444);
 MODULE_PARM_DESC(markrate, "Marks that programs may set, a second on each CPU, 0 for any number (default 1000000)");
 
 /*
- * Zeroed, and charged to the caller's memory control group; NULL rather than
- * the last eighth of the memory that is available. Remove when: the kernel
- * crate's VVec takes flags for accounting.
+ * Returns zeroed memory, charged to the caller's memory control group; NULL
+ * rather than the last eighth of the memory that is available. Remove when: the
+ * kernel crate's VVec takes flags for accounting.
  */
 void *kutrace_shim_alloc(size_t bytes)
 {
@@ -197,13 +203,13 @@ void kutrace_shim_free(void *memory)
 	vfree(memory);
 }
 
-/* The calling process, referenced. Remove when: the kernel crate has Pid. */
+/* Returns the calling process, referenced. Remove when: the kernel crate has Pid. */
 struct pid *kutrace_shim_process(void)
 {
 	return get_pid(task_tgid(current));
 }
 
-/* Its number for the caller; 0 for NULL. */
+/* Returns its number for the caller; 0 for NULL. */
 u32 kutrace_shim_process_number(struct pid *process)
 {
 	return pid_vnr(process);
@@ -215,11 +221,12 @@ void kutrace_shim_process_put(struct pid *process)
 }
 
 /*
- * Whether the kernel stack of a task that a hook was given is there: a task
- * that has ended has given it back in finish_task_switch(), and can still be
- * renamed by comm_write(), with interrupts on. The running task has its stack.
- * With interrupts off another one is given by __schedule(), as the next to run,
- * or by wake_up_new_task(), before its run queue is unlocked and it can run.
+ * Returns whether a task that a hook was given still has its kernel stack: a
+ * task that has ended has given it back in finish_task_switch(), and can still
+ * be renamed by comm_write(), with interrupts on. The running task has its
+ * stack. With interrupts off another task is given by __schedule(), as the next
+ * to run, or by wake_up_new_task(), before its run queue is unlocked and it can
+ * run.
  */
 static bool kutrace_has_stack(struct task_struct *task)
 {
@@ -227,10 +234,11 @@ static bool kutrace_has_stack(struct task_struct *task)
 }
 
 /*
- * The system call a task is in, a 32-bit one plus 0x400, or 0xffff. The entry
- * code leaves -1 for whatever entered the kernel otherwise. 0xfffe for a task
- * of the kernel: one that has never been in user mode has no code segment
- * there. Remove when: bindings cover task_pt_regs().
+ * Returns the number of the system call that a task is in, plus 0x400 for a
+ * 32-bit one, or 0xffff for none. The entry code leaves -1 for any other way
+ * into the kernel. 0xfffe stands for a kernel thread: one that has never been
+ * in user mode has no code segment there. Remove when: bindings cover
+ * task_pt_regs().
  */
 u16 kutrace_shim_open_call(struct task_struct *task)
 {
@@ -246,9 +254,9 @@ u16 kutrace_shim_open_call(struct task_struct *task)
 	if (!regs->cs)
 		return 0xfffe;
 	/*
-	 * From the entry code on a call's value is -ENOSYS until it returns: this
-	 * one has returned. A thread that was never switched away from may be
-	 * new: it has the value 0 in the call that it was made by.
+	 * From the entry code on, a call's value is -ENOSYS until it returns:
+	 * this call has returned. A thread that was never switched away from
+	 * may be new: it has the value 0 in the call that created it.
 	 */
 	if (regs->ax != -ENOSYS && task->nvcsw + task->nivcsw)
 		return 0xffff;
@@ -261,8 +269,9 @@ u16 kutrace_shim_open_call(struct task_struct *task)
 }
 
 /*
- * The number of the 64-bit system call that the running task returns from, or
- * 0x1ff, which none has. Remove when: bindings cover current_pt_regs().
+ * Returns the number of the 64-bit system call that the running task returns
+ * from, or 0x1ff, which no call has. Remove when: bindings cover
+ * current_pt_regs().
  */
 u32 kutrace_shim_returning(void)
 {
@@ -273,11 +282,12 @@ u32 kutrace_shim_returning(void)
 }
 
 /*
- * The low 16 bits of the id of a task's control group of the cpu controller,
- * 0 for the root. Preemption is off: RCU keeps the group while the task is
- * moved to another. One that has ended keeps its groups until the last reference
- * to it is gone, and the caller holds it. Where RCU does not watch, the task is
- * an idle one, which stays in the root. Remove when: bindings cover task_css().
+ * Returns the low 16 bits of the id of a task's control group of the cpu
+ * controller, 0 for the root. Preemption is off: RCU keeps the group while the
+ * task is moved to another. A task that has ended keeps its groups until the
+ * last reference to it is gone, and the caller holds it. Where RCU does not
+ * watch, the task is an idle one, which stays in the root. Remove when:
+ * bindings cover task_css().
  */
 u16 kutrace_shim_group(struct task_struct *task)
 {
@@ -291,9 +301,9 @@ u16 kutrace_shim_group(struct task_struct *task)
 }
 
 /*
- * The low half of the id of a task's control group of version 2, which is the
- * inode of its directory. The groups are kept as above. Remove when: bindings
- * cover task_dfl_cgroup().
+ * Returns the low half of the id of a task's control group of version 2, which
+ * is the inode of its directory. The groups are kept as in
+ * kutrace_shim_group(). Remove when: bindings cover task_dfl_cgroup().
  */
 u32 kutrace_shim_cgroup(struct task_struct *task)
 {
@@ -308,8 +318,8 @@ u32 kutrace_shim_cgroup(struct task_struct *task)
 }
 
 /*
- * One moment on three clocks, tried again while something came between the
- * readings. Remove when: the kernel crate reads CLOCK_REALTIME.
+ * Reads three clocks at one moment, and tries again in case something came
+ * between the readings. Remove when: the kernel crate reads CLOCK_REALTIME.
  */
 void kutrace_shim_moment(struct kutrace_moment *moment)
 {
@@ -336,9 +346,9 @@ void kutrace_shim_moment(struct kutrace_moment *moment)
 }
 
 /*
- * What whoever reads an image of the memory needs to find his way in it from
- * @page, which is one of the module's. Remove when: the kernel crate tells
- * physical addresses, page tables and utsname().
+ * Describes the machine, so that the reader of a memory image can follow
+ * addresses from @page, which is one of the module's. Remove when: the kernel
+ * crate has physical addresses, page tables and utsname().
  */
 void kutrace_shim_machine(struct kutrace_machine *machine, const void *page)
 {
@@ -361,7 +371,7 @@ void kutrace_shim_machine(struct kutrace_machine *machine, const void *page)
 }
 
 /*
- * Has perf count hardware event @config on a CPU, beside whatever else it
+ * Has perf count hardware event @config on a CPU, in addition to whatever it
  * counts there, if the CPU is online. A pinned event counts always, or fails.
  * Remove when: bindings cover linux/perf_event.h.
  */
@@ -413,8 +423,8 @@ void kutrace_shim_counter_close(struct kutrace_counter *counter)
 }
 
 /*
- * Finds of all vectors that are for device interrupts the one that comes after
- * @vector->which, if there is one. The control lock is held.
+ * Finds the next vector for a device interrupt after @vector->which, if there
+ * is one. The control lock is held.
  */
 static struct kutrace_vector *kutrace_next;
 static u32 kutrace_after;
@@ -439,7 +449,7 @@ void kutrace_shim_next_vector(struct kutrace_vector *vector)
 	kutrace_source_each_vector(kutrace_look_at_vector);
 }
 
-/* What a recorder that counts has counted since the reset. */
+/* Prints the counts of a recorder that counts, since the reset. */
 void kutrace_shim_print_counts(u64 calls, u64 recorded, u64 lost,
 			       u64 overwritten, u64 outside)
 {

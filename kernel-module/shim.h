@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What shim.c, device.c, note.c, reserved.c and the Rust side call of each
- * other. Layouts are those of format/src/abi/ and per_cpu.rs.
+ * Functions that shim.c, device.c, note.c, reserved.c and the Rust side call in
+ * each other. Layouts are those of format/src/abi/ and per_cpu.rs.
  */
 #ifndef KUTRACE_SHIM_H
 #define KUTRACE_SHIM_H
@@ -17,7 +17,7 @@ struct perf_event;
 struct pid;
 struct task_struct;
 
-/* Of an area that nobody else knows yet. */
+/* For an area that no other code knows yet. */
 static inline void kutrace_vm_flags(struct vm_area_struct *vma, vm_flags_t set,
 				    vm_flags_t clear)
 {
@@ -44,7 +44,7 @@ struct kutrace_moment {
 	u64 monotonic_ns;
 };
 
-/* What the kernel knows of the machine, for landmark.rs. */
+/* The machine as the kernel knows it, for landmark.rs. */
 struct kutrace_machine {
 	u64 physical;
 	u64 levels;
@@ -70,7 +70,7 @@ struct kutrace_vector {
 	char name[56];
 };
 
-/* Bytes that never change, for several to read. */
+/* Bytes that never change, for any number of readers. */
 struct kutrace_blob {
 	struct kref users;
 	size_t bytes;
@@ -82,14 +82,14 @@ union kutrace_argument {
 	u64 words[32];
 };
 
-/* What was left with the trace, and by an earlier kernel; under the control lock. */
+/* Data left with the trace, and by an earlier kernel; under the control lock. */
 extern struct kutrace_blob *kutrace_note;
 extern struct kutrace_blob *kutrace_kept;
 
 extern unsigned int kutrace_shim_namerate;
 extern unsigned int kutrace_shim_markrate;
 
-/* Rust. */
+/* Implemented in Rust. */
 void kutrace_sight_cpus(void);
 long kutrace_control(struct file *file, unsigned int cmd,
 		     union kutrace_argument *argument);
@@ -101,7 +101,7 @@ void kutrace_end_for_shutdown(void);
 void kutrace_end_for_panic(u64 realtime_ns, u64 monotonic_ns);
 void *kutrace_pool(u64 *bytes);
 
-/* C. */
+/* Implemented in C. */
 struct kutrace_blob *kutrace_blob_new(size_t bytes);
 /* NULL stays NULL. */
 struct kutrace_blob *kutrace_blob_get(struct kutrace_blob *blob);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A trace that is read while it is recorded: full blocks are handed to the one who holds the recorder, and are free
-//! again once that gives them back.
+//! A trace that is read while it is recorded: full blocks are handed to the holder of the recorder, and are free again
+//! once the holder gives them back.
 //!
-//! Nobody is woken for a full block, since that would be from a hook: the reader asks. Where it is too slow no block is
-//! free, and what happens then is lost and counted, as in a full pool; recording continues by itself as soon as a block is
-//! free again.
+//! Nobody is woken for a full block, since a hook would have to do so: the reader polls. If the reader is too slow no
+//! block is free, and events are lost and counted, as in a full pool; recording continues by itself as soon as a block
+//! is free again.
 //!
 //! Invariant: one caller at a time, the one that holds the control lock.
 
@@ -16,7 +16,7 @@ use kernel::prelude::*;
 /// Hands over full blocks, as many as there is room for.
 pub fn hand_over() -> Blocks {
     let mut blocks = Blocks::default();
-    // A place is looked for first: what `full` returns is handed over.
+    // The place comes first in the zip: a block that `full` returns is handed over.
     for (place, index) in blocks.index.iter_mut().zip(pool().owners.full()) {
         *place = index;
         blocks.count += 1;
@@ -24,7 +24,7 @@ pub fn hand_over() -> Blocks {
     blocks
 }
 
-/// Takes blocks back; EINVAL where one was not handed over.
+/// Takes blocks back; EINVAL if one was not handed over.
 pub fn take_back(blocks: &Blocks) -> Result {
     let indices = blocks.index.get(..blocks.count as usize).ok_or(EINVAL)?;
     match indices.iter().all(|&index| pool().take_back(index)) {
@@ -33,13 +33,13 @@ pub fn take_back(blocks: &Blocks) -> Result {
     }
 }
 
-/// Makes the CPUs end their blocks that have entries and began before the counter `before`; for the largest counter all
-/// blocks, and EAGAIN where a CPU finds no block free for its next.
+/// Makes the CPUs end the blocks that have entries and began before the counter `before`; for the largest counter all
+/// blocks, and EAGAIN if a CPU finds no free block for its next.
 ///
 /// # Safety
 /// The control lock is held.
 pub unsafe fn flush(before: u64) -> Result {
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller guarantees.
     let cpus = unsafe { Cpus::hold() }?;
     let (is_all, round) = match before {
         u64::MAX => (true, on_each_cpu::rotate(&cpus)),
@@ -47,7 +47,7 @@ pub unsafe fn flush(before: u64) -> Result {
     };
     match round {
         Round::Refused if is_all => Err(EAGAIN),
-        // One that finds no block free keeps the one it has.
+        // A CPU that finds no free block keeps the one it has.
         Round::All | Round::Refused => Ok(()),
         Round::Mute => Err(on_each_cpu::late()),
     }

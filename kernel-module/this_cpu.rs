@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The CPU that the code runs on, as the recorder's lane: its state, and the blocks that it fills.
+//! The current CPU as the recorder's lane: its state, and the blocks that it fills.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -18,26 +18,26 @@ use crate::per_cpu::{self, Answer, Insertions, Named, PerCpu, NAMED};
 use crate::pool::pool;
 use crate::task::Task;
 
-/// The field of this name, whose type the compiler checks.
+/// Accesses the field of this name; the compiler checks its type.
 macro_rules! field {
     ($name:ident: $type:ty) => {{
         const _: fn(&PerCpu) -> &$type = |state| &state.$name;
-        // SAFETY: the compiler has found it there. Nobody has a reference to a field that is used so: others read it as
-        // a number, or have the whole state, when no hook runs. What is stored is what the methods below are given, as
-        // positions, blocks and times, and the 0 of none.
+        // SAFETY: the compiler has found the field at that offset. No code has a reference to a field that is accessed
+        // this way: other code reads it as a number, or has the whole state, when no hook runs. The values stored are
+        // those that the methods below are given, as positions, blocks and times, and 0 for none.
         unsafe { arch::Field::<$type, { core::mem::offset_of!(PerCpu, $name) }>::new() }
     }};
 }
 
-/// [`Lane::is_far`] from here on.
+/// The distance in time from which on [`Lane::is_far`] is true.
 const FAR: u32 = ((TIME_PERIOD - 1) << SHIFT) as u32;
 
-/// The CPU that the code runs on, for as long as it stays there; in a trace with counters or without.
+/// The current CPU, for as long as the code stays on it; in a trace with counters or without.
 #[derive(Clone, Copy)]
 pub struct ThisCpu<'a, const COUNTING: bool>(PhantomData<(&'a (), *mut ())>);
 
-/// Another CPU must not get it, nor a reference to it: for a type that is `Send` or `Sync` two of these implementations
-/// fit, and the compiler cannot tell which is meant.
+/// Neither the value nor a reference to it may reach another CPU: for a type that is `Send` or `Sync`, two of these
+/// implementations apply, and the compiler cannot choose one.
 const _: fn() = || {
     struct Sent;
     struct Shared;
@@ -51,7 +51,7 @@ const _: fn() = || {
     <ThisCpu<'static, true> as Stays<_>>::stays();
 };
 
-/// Calls `work` with the CPU that it runs on.
+/// Calls `work` with the current CPU.
 ///
 /// # Safety
 /// Preemption is off until it returns.
@@ -74,7 +74,7 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
     /// Counts an event in the header of its block, in a module that was built to count.
     ///
     /// # Safety
-    /// As of [`Lane::note`].
+    /// See [`Lane::note`].
     #[cfg(kutrace_count)]
     unsafe fn count_event(&self, at: Position) {
         // SAFETY: `at` is in a block, which has a header.
@@ -89,27 +89,27 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
 }
 
 impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
-    /// Whether the program whose call this is may insert anything.
+    /// Returns whether the calling program may insert anything.
     pub fn takes_marks(_: TaskLane<Self>) -> bool {
-        // SAFETY: a task's call asks, as such a lane says.
+        // SAFETY: the caller is a task's call, as a `TaskLane` guarantees.
         unsafe { ffi::kutrace_shim_may_mark() }
     }
 
-    /// Whether a mark of the program whose call this is is taken now, or refused and counted.
+    /// Takes a mark of the calling program, or refuses and counts it; returns whether it was taken.
     pub fn takes_mark(_: TaskLane<Self>) -> bool {
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state, and a task's call asks.
+        // SAFETY: `this` is this CPU's state, and the caller is a task's call.
         unsafe { take(&raw mut (*this).marks) }
     }
 
-    /// The same of a name.
+    /// The same for a name.
     pub fn takes_name(_: TaskLane<Self>) -> bool {
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state, and a task's call asks.
+        // SAFETY: `this` is this CPU's state, and the caller is a task's call.
         unsafe { take(&raw mut (*this).names) }
     }
 
-    /// Says that what this CPU was told is done.
+    /// Answers this CPU's last request.
     pub fn answer(&self, answer: Answer) {
         let this = field!(this: *mut PerCpu).load();
         // SAFETY: `this` is this CPU's state.
@@ -126,25 +126,25 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
         self.set_gone(0);
     }
 
-    /// Closes that of one that goes offline: it begins no block any more.
+    /// Closes the lane of a CPU that goes offline: it begins no more blocks.
     pub fn go(&self) {
         self.set_gone(1);
     }
 
     fn set_gone(&self, gone: u32) {
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state; others write the field only while no CPU comes or goes.
+        // SAFETY: `this` is this CPU's state; other CPUs write the field only while no CPU comes or goes.
         unsafe { ptr::write_volatile(&raw mut (*this).gone, gone) };
     }
 }
 
-/// Takes one of what the running process and all programs of its CPU may insert. The process is asked first: what it is
-/// refused it does not take from the others.
+/// Takes one from the budgets of the running process and of all programs of its CPU. The process's budget is checked
+/// first: an insertion that it refuses is not taken from the other programs.
 ///
 /// # Safety
-/// `of` is in this CPU's state, preemption is off, and a task's call asks.
+/// `of` is in this CPU's state, preemption is off, and the caller is a task's call.
 unsafe fn take(of: *mut Insertions) -> bool {
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let may = ffi::kutrace_rate_take_one();
         let taken = Insertions::take(of, may);
@@ -171,8 +171,8 @@ impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {
         let key = block.map_or(0, |number| (number + 1) << 32 | u64::from(task.pid()));
         let now = Named { key, born: task.born() };
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state, to whose slots nobody has a reference. If another context came in between, a
-        // name would be told twice or not at all.
+        // SAFETY: `this` is this CPU's state, to whose slots no code has a reference. If another context came in
+        // between, a task would be named twice or not at all.
         unsafe {
             let slot = &raw mut (*this).named[task.pid() as usize % NAMED];
             let known = ptr::read(slot) == now;
@@ -188,8 +188,8 @@ impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {
     }
 }
 
-// SAFETY: on_this_cpu's caller says that preemption is off, and contexts of a CPU nest; positions come from `try_move`
-// and `try_advance`, blocks from the pool, whose `take` gives none twice.
+// SAFETY: the caller of on_this_cpu guarantees that preemption is off, and contexts of a CPU nest; positions come from
+// `try_move` and `try_advance`, blocks from the pool, whose `take` returns none twice.
 unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     const ROOM: u16 = match COUNTING {
         false => block::BYTES - 8,
@@ -267,12 +267,12 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     unsafe fn note(&self, at: Position) {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { self.count_event(at) };
         if COUNTING {
             let this = field!(this: *mut PerCpu).load();
-            // SAFETY: `this` is this CPU's state. Counters are opened and closed while no hook runs, so nobody has an
-            // exclusive reference to them, and an interrupt that samples too shares this one.
+            // SAFETY: `this` is this CPU's state. Counters are opened and closed while no hook runs, so no code has an
+            // exclusive reference to them, and an interrupt that also samples shares this one.
             let byte = unsafe { &(*this).counters }.sample();
             let to = (at.block().address() as *mut u8).wrapping_add(block::counter_at(at.offset().into()));
             // SAFETY: the byte belongs to the caller's word, and lies in the same block after its entries, whose room
@@ -291,24 +291,24 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     unsafe fn store(&self, at: Position, word: u32) {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { ptr::write_volatile(at.address() as *mut u32, word) };
     }
 
     #[inline(always)]
     unsafe fn load(&self, at: Position) -> u32 {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { ptr::read_volatile(at.address() as *const u32) }
     }
 
     #[inline(always)]
     unsafe fn add_before(&self, end: Position, value: u32) {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { arch::add_before(end.address() as *mut u32, value) };
     }
 
     unsafe fn prepare_block(&self, block: Block, sequence: u64, begin: u64, how: Begin) {
-        // SAFETY: preemption is off as long as there is this value.
+        // SAFETY: preemption is off as long as this value exists.
         let who = unsafe { Task::current() };
         let flags = match how {
             Begin::Onward => 0,
@@ -334,11 +334,11 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
             events: 0,
             for_now: [0; 3],
         };
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe {
             #[cfg(kutrace_count)]
             pool().count_overwritten(block);
-            // The magic number goes before anything else changes: who copies the block looks at it last.
+            // The magic number is cleared before anything else changes: a reader that copies the block checks it last.
             ptr::write_volatile(&raw mut (*block.header()).magic, 0);
             compiler_fence(Ordering::Release);
             ptr::write_volatile(block.header(), header);
@@ -347,7 +347,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     unsafe fn begin_block(&self, block: Block) {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, block::MAGIC) };
     }
 
@@ -357,7 +357,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
             End::Lost => block::FLAG_LOST,
             End::Offline => block::FLAG_OFFLINE,
         };
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe {
             per_cpu::end_block(at, time, flags);
             self.end_loss(at.block());
@@ -366,27 +366,27 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     unsafe fn end_loss(&self, block: Block) {
         let lost = field!(lost: u64).load();
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { (*block.header()).lost = lost };
     }
 
     unsafe fn begin(&self, block: Block) -> u64 {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { (*block.header()).begin }
     }
 
     unsafe fn sequence(&self, block: Block) -> u64 {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { (*block.header()).sequence }
     }
 
     unsafe fn set_following(&self, block: Block, following: Block) {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { pool().owners.set_following(block, following) }
     }
 
     unsafe fn following(&self, block: Block) -> Block {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { pool().owners.following(block) }
     }
 
@@ -409,7 +409,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     unsafe fn give_block(&self, block: Block) {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { pool().give(block) };
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What programs built against the original's library ask of the recorder: marks, other events and names.
+//! Requests of programs built against the original's library: marks, other events and names.
 //!
-//! All programs of a machine share the trace: what a process may insert has a rate (`user/rate.c`), what each CPU takes of
-//! all of them a [`crate::budget`], and what is more is counted.
+//! All programs of a machine share the trace: each process has a rate (`user/rate.c`), each CPU a [`crate::budget`] for
+//! all of them, and insertions beyond these are counted.
 //!
-//! Invariant: nothing is recorded but what [`crate::abi::user::request`] accepts, and that says its own length.
+//! Invariant: only requests that [`crate::abi::user::request`] accepts are recorded, and these state their own length.
 
 #![forbid(unsafe_code)]
 
@@ -16,8 +16,8 @@ use crate::entry;
 use crate::lane::Lane;
 use crate::this_cpu::ThisCpu;
 
-/// Answers system call 1023: the value, or a negative errno. While tracing is off nothing is inserted, which is 0. The
-/// same is said to programs that may not insert, and to those that do so too often.
+/// Handles system call 1023; returns the value, or a negative errno. While tracing is off nothing is inserted, and the
+/// value is 0. Programs that may not insert, and those that do so too often, get the same answer.
 pub fn call<const COUNTING: bool>(lane: TaskLane<ThisCpu<'_, COUNTING>>, command: u64, words: &[u64; WORDS]) -> i64 {
     let cpu = lane.lane();
     let tracing = cpu.is_open() && ThisCpu::takes_marks(lane);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What x86-64 does in instructions of its own: a field of this CPU's state, reached through %gs in one of them; the
-//! time stamp counter, and other counters.
+//! Operations that x86-64 has instructions for: access to a field of this CPU's state through %gs, each in one
+//! instruction; the time stamp counter, and other counters.
 
 use core::arch::asm;
 use core::marker::PhantomData;
@@ -16,19 +16,20 @@ impl<T, const AT: usize> Field<T, AT> {
     /// The field.
     ///
     /// # Safety
-    /// The state has a field of type `T` at that place, to which nobody has a reference, and what is stored is a value
-    /// that it may have.
+    /// The state has a field of type `T` at that place, to which no code has a reference, and every value that is
+    /// stored is one that it may have.
     #[inline(always)]
     pub const unsafe fn new() -> Self {
         Field(PhantomData)
     }
 }
 
-/// Instructions on the field `AT` of this CPU, whichever that is.
+/// Instructions on the field `AT` of the current CPU, whichever that is.
 macro_rules! on_field {
     ([$($option:ident),+], $($operands:tt)+) => {
-        // SAFETY: %gs leads to this CPU's data, and as `Field::new` was promised the field has this place, and the size
-        // that the instruction has; what the field is expected to be, and becomes, is the caller's.
+        // SAFETY: %gs leads to this CPU's data, and as the caller of `Field::new` guaranteed the field is at this
+        // place, and has the size that the instruction has; the value that the field is expected to have, and the value
+        // it gets, are the caller's.
         unsafe { asm!($($operands)+, cpu = sym ffi::kutrace_cpu, at = const AT, options($($option),+)) }
     };
 }
@@ -57,7 +58,7 @@ impl<const AT: usize> Field<u64, AT> {
         on_field!([nostack], "inc qword ptr gs:[rip + {cpu} + {at}]");
     }
 
-    /// How far `value` is from the field's.
+    /// Returns the distance from the field's value to `value`.
     #[inline(always)]
     pub fn distance_to(self, value: u64) -> u64 {
         let distance;
@@ -65,14 +66,14 @@ impl<const AT: usize> Field<u64, AT> {
         distance
     }
 
-    /// Whether `value` is the field's.
+    /// Returns whether the field has this value.
     #[inline(always)]
     pub fn equals(self, value: u64) -> bool {
         on_field!([nostack], "cmp gs:[rip + {cpu} + {at}], {}", "jne {}", in(reg) value, label { return false });
         true
     }
 
-    /// Makes the field `new` if it is `old`: in one instruction, and no `lock`, since only this CPU writes it.
+    /// Sets the field to `new` if it is `old`: in one instruction, without `lock`, since only this CPU writes it.
     #[inline(always)]
     pub fn exchange(self, old: u64, new: u64) -> bool {
         on_field!([nostack], "cmpxchg gs:[rip + {cpu} + {at}], {}", "jne {}", in(reg) new, label { return false },
@@ -80,11 +81,12 @@ impl<const AT: usize> Field<u64, AT> {
         true
     }
 
-    /// Makes the field `new` if it is `BY` less, if 4 bytes past `new` are in the same 64 KiB as that, and if `time` is
-    /// less than `LIMIT` after the field `since`. All of it is one comparison, with what the field is expected to be.
+    /// Sets the field to `new` if it is `BY` less, if 4 bytes past `new` are in the same 64 KiB as that, and if `time`
+    /// is less than `LIMIT` after the field `since`. A single comparison, with the value that the field is expected to
+    /// have, covers all three.
     ///
-    /// `BY` is taken back from the lowest 16 bits alone, and 1 less if the time is too late. If those bits have to
-    /// borrow, 1 is added to the whole. So where one condition does not hold, what is expected is 1 or 2 more than the
+    /// `BY` is subtracted from the lowest 16 bits alone, and 1 less if the time is too late. If those bits have to
+    /// borrow, 1 is added to the whole. So if one condition does not hold, the expected value is 1 or 2 more than the
     /// field was or than the same place in the next 64 KiB; and there never is a position there, see
     /// [`Block::sealed`](crate::lane::Block::sealed).
     #[inline(always)]
@@ -102,7 +104,7 @@ impl<const AT: usize> Field<u64, AT> {
         true
     }
 
-    /// Takes what is in the field, and leaves 0. `xchg` locks by itself; this is rare.
+    /// Takes the field's value, and leaves 0. `xchg` locks by itself; this is rare.
     #[inline(always)]
     pub fn take(self) -> u64 {
         let value;
@@ -140,8 +142,8 @@ impl<T, const AT: usize> Field<*mut T, AT> {
     }
 }
 
-/// The field of a structure of the kernel, as far from its start as the symbol says, and `$more`: one
-/// instruction, into which the linker puts that number. The bench has no such structures.
+/// The field of a kernel structure, as far from its start as the symbol says, and `$more`: one instruction, into which
+/// the linker puts that number. The bench has no such structures.
 #[allow(unused_macros)]
 macro_rules! field_at {
     ($of:expr, $at:path, u32) => { arch::field_at!($of, $at, u32, "mov {:e}, [{} + {} + {}]", 0) };
@@ -161,7 +163,7 @@ pub(crate) use field_at;
 #[inline(always)]
 pub fn entry<const BASE: u16>(number: u32, time: u32) -> u32 {
     let entry;
-    // Made by the compiler it would come after the exchange, which takes the register that the time is in.
+    // The compiler would place this after the exchange, which takes the register that the time is in.
     // SAFETY: arithmetic.
     unsafe {
         asm!("shl {time:e}, {up}", "and {time:e}, {mask}", "lea {entry:e}, [{time:r} + {number:r} + {base}]",
@@ -171,7 +173,7 @@ pub fn entry<const BASE: u16>(number: u32, time: u32) -> u32 {
     entry
 }
 
-/// How many counts so much time of [`tsc`] is.
+/// Converts a time of [`tsc`] to counts.
 #[inline(always)]
 pub fn counts(mut time: u64) -> u64 {
     // The compiler would merge the shift with those of the word that the counts go into, for one more instruction.
@@ -183,7 +185,7 @@ pub fn counts(mut time: u64) -> u64 {
 /// Adds to the word before `end` in one instruction.
 ///
 /// # Safety
-/// The word can be written, and no other CPU does.
+/// The word can be written, and no other CPU writes it.
 #[inline(always)]
 pub unsafe fn add_before(end: *mut u32, value: u32) {
     // SAFETY: the caller's promise.
@@ -193,15 +195,15 @@ pub unsafe fn add_before(end: *mut u32, value: u32) {
 /// Adds 1 to a word in one instruction, since an interrupt may do so too.
 ///
 /// # Safety
-/// As of [`add_before`].
+/// See [`add_before`].
 #[cfg(kutrace_count)]
 pub unsafe fn increment(at: *mut u32) {
     // SAFETY: the caller's promise.
     unsafe { asm!("inc dword ptr [{}]", in(reg) at, options(nostack)) };
 }
 
-/// The time stamp counter, not ordered against other instructions: a claim's exchange orders it enough,
-/// since interrupts are precise.
+/// Reads the time stamp counter, not ordered against other instructions: a claim's exchange orders it enough, since
+/// interrupts are precise.
 #[inline(always)]
 pub fn tsc() -> u64 {
     let (low, high): (u64, u64);
@@ -210,11 +212,11 @@ pub fn tsc() -> u64 {
     high << 32 | low
 }
 
-/// The value of a counter that perf has chosen. It is as wide as the counter, and starts again where perf sets it:
-/// differences are what matters.
+/// Reads a counter that perf has chosen. The value is as wide as the counter, and starts again where perf sets it: only
+/// differences are meaningful.
 ///
 /// # Safety
-/// The processor has a counter of this index: from any other comes an exception.
+/// The processor has a counter of this index: any other raises an exception.
 #[inline(always)]
 pub unsafe fn pmc(index: i32) -> u64 {
     let (low, high): (u64, u64);

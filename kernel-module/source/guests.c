@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When a virtual CPU of KVM enters its guest and leaves it, why, and when one that
- * was halted goes on: from KVM's tracepoints, so in any kernel, whichever the
- * source. Off, nobody looks.
+ * Entries and exits of KVM's virtual CPUs, with the reasons, and wakeups of
+ * those that were halted: from KVM's tracepoints, so in any kernel, whichever
+ * the source. While off there is no probe.
  *
  * KVM is mostly a module, which may come and go while a trace is recorded. The
- * kernel tells of each module with tracepoints, of those that are there at once,
- * and of their end before it; it calls one at a time.
+ * kernel notifies of each module with tracepoints, at once of those that are
+ * loaded, and of their unloading before it; it makes one call at a time.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -51,9 +51,9 @@ static void kutrace_guest_says(unsigned int event, u32 value)
 }
 
 /*
- * What struct vcpu_svm of kvm-amd has after its struct kvm_vcpu. No header has
- * that, but all kernels have this beginning since 5.12. It proves itself: the
- * address of a page, and the same page's physical address.
+ * The start of what struct vcpu_svm of kvm-amd has after its struct kvm_vcpu.
+ * No header has that, but all kernels have this start since 5.12. It can be
+ * verified: it has the address of a page, and the same page's physical address.
  */
 struct kutrace_vcpu_svm {
 	unsigned long vmcb;
@@ -61,7 +61,7 @@ struct kutrace_vcpu_svm {
 	unsigned long first_pa;
 };
 
-/* Above these bits of a physical address may be the one of encryption. */
+/* A physical address may have the encryption bit above these bits. */
 #define PA_MASK GENMASK_ULL(39, PAGE_SHIFT)
 
 static u32 kutrace_reason_svm(const struct kvm_vcpu *vcpu)
@@ -217,7 +217,10 @@ void kutrace_guests_end(void)
 	if (!kutrace_guests_told)
 		return;
 #ifdef CONFIG_MODULES
-	/* Fails only if it is not registered, and tells of the end of all that are there. */
+	/*
+	 * Fails only if it is not registered, and notifies of the end of all
+	 * modules that are loaded.
+	 */
 	unregister_tracepoint_module_notifier(&kutrace_guest_modules);
 #endif
 	for_each_kernel_tracepoint(kutrace_guest_gone, NULL);
@@ -225,7 +228,7 @@ void kutrace_guests_end(void)
 	kutrace_guests_told = NULL;
 }
 
-#else /* without KVM there are none */
+#else /* without KVM there are no guests */
 
 int kutrace_guests_begin(const struct kutrace_table *table)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The hooks of a patched kernel, which sees everything.
+ * The hooks of a patched kernel, which see everything.
  */
 #include "source.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a recorder is told, for kernels without the header of the patches, of
- * which this is a part.
+ * The interface of a recorder, for kernels without the header of the patches: a
+ * part of that header.
  */
 #ifndef KUTRACE_KUTRACE_H
 #define KUTRACE_KUTRACE_H

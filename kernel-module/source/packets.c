@@ -2,8 +2,8 @@
 /*
  * Packets of TCP and UDP with chosen ports, as a device sends and receives
  * them: seen as AF_PACKET sockets see them, so in any kernel, whichever the
- * source. Off, nobody looks. On, the kernel makes a clone of each packet that
- * it sends, of whatever port, as it does for such a socket.
+ * source. While off nothing is tapped. While on, the kernel makes a clone of
+ * each packet that it sends, of whatever port, as it does for such a socket.
  */
 #include <linux/bitmap.h>
 #include <linux/errno.h>
@@ -26,20 +26,23 @@
 
 #ifdef CONFIG_INET
 
-/* Data of UDP that are looked at: packet::WORDS of ../format/src/abi/packet.rs. */
+/* Bytes of UDP data that are read: packet::WORDS of ../format/src/abi/packet.rs. */
 #define DATA_BYTES	32
 
 static DECLARE_BITMAP(kutrace_ports, 1 << 16);
 static const struct kutrace_table *kutrace_packets_told;
 
-/* What headers say, where the data after them begin, and the protocol. */
+/* The content of the headers, the start of the data after them, and the protocol. */
 struct kutrace_place {
 	struct kutrace_packet packet;
 	int data;
 	u8 protocol;
 };
 
-/* Where the network layer ends; negative for what is none, or a later fragment. */
+/*
+ * Returns the end of the network layer's header; negative for any other packet,
+ * or a later fragment.
+ */
 static int kutrace_packet_network(const struct sk_buff *skb, struct kutrace_place *to, int *end)
 {
 	int at = skb_network_offset(skb);
@@ -57,7 +60,7 @@ static int kutrace_packet_network(const struct sk_buff *skb, struct kutrace_plac
 		to->packet.addresses[1][2] = htonl(0xffff);
 		to->packet.addresses[0][3] = ip->saddr;
 		to->packet.addresses[1][3] = ip->daddr;
-		/* One that is larger than the field says 0, until it is cut. */
+		/* A packet that is larger than the field has 0 there, until it is segmented. */
 		*end = ip->tot_len ? at + ntohs(ip->tot_len) : skb->len;
 		return at + 4 * ip->ihl;
 	}
@@ -76,7 +79,7 @@ static int kutrace_packet_network(const struct sk_buff *skb, struct kutrace_plac
 	return -1;
 }
 
-/* Reads the headers; false for what is neither TCP nor UDP of a chosen port. */
+/* Reads the headers; false for a packet that is not TCP or UDP with a chosen port. */
 static bool kutrace_packet_read(const struct sk_buff *skb, struct kutrace_place *to)
 {
 	struct kutrace_packet *packet = &to->packet;
@@ -104,7 +107,7 @@ static bool kutrace_packet_read(const struct sk_buff *skb, struct kutrace_place 
 			return false;
 		packet->ports[0] = ntohs(udp->source);
 		packet->ports[1] = ntohs(udp->dest);
-		/* That of the whole packet, where IP has cut it. */
+		/* The length of the whole datagram, where IP has fragmented it. */
 		if (ntohs(udp->len) > sizeof(*udp))
 			end = at + ntohs(udp->len);
 		to->data = at + sizeof(*udp);
@@ -117,8 +120,8 @@ static bool kutrace_packet_read(const struct sk_buff *skb, struct kutrace_place 
 }
 
 /*
- * One that goes through several devices is sent by the last and received by the
- * last, and one that is passed on is not sent from here.
+ * A packet that goes through several devices is sent by the last and received
+ * by the last, and a packet that is forwarded is not sent from here.
  */
 static bool kutrace_packet_is_ours(const struct sk_buff *skb, const struct net_device *dev)
 {
@@ -135,7 +138,7 @@ static int kutrace_packet_seen(struct sk_buff *skb, struct net_device *dev,
 	struct kutrace_place place = { };
 	u64 data[DATA_BYTES / sizeof(u64)] = { };
 
-	/* Until 6.14 a tap is shown the packets of all namespaces. */
+	/* Until 6.14 a tap gets the packets of all namespaces. */
 	if (net_eq(dev_net(dev), tap->af_packet_net) &&
 	    kutrace_packet_is_ours(skb, dev) && kutrace_packet_read(skb, &place)) {
 		if (place.protocol == IPPROTO_UDP)
@@ -167,7 +170,7 @@ static void kutrace_tap_remove(struct net *net)
 	__dev_remove_pack(net_generic(net, kutrace_tap_id));
 }
 
-/* After pre_exit a grace period passes, in which those end that still look. */
+/* After pre_exit a grace period passes, in which calls of the tap still under way end. */
 static struct pernet_operations kutrace_taps = {
 	.init = kutrace_tap_add,
 	.pre_exit = kutrace_tap_remove,
@@ -214,7 +217,7 @@ void kutrace_packets_end(void)
 	kutrace_packets_on = false;
 }
 
-#else /* without TCP/IP there is none */
+#else /* without TCP/IP there are no packets */
 
 int kutrace_packets_choose(u32 count, const u16 *ports)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tracepoints that whoever traces has chosen by name, of the kernel, of any
- * module, and of programs (uprobes): the record that the kernel makes of each
- * for perf, as the tracepoint's format file describes it. perf is asked for one
- * event per CPU and tracepoint and calls back with the record, in whatever
- * context the tracepoint is. Off, there is no such event, so the tracepoint is
- * the NOP that it was.
+ * Tracepoints that a user has chosen by name, of the kernel, of any module, and
+ * of programs (uprobes): the record that the kernel makes of each for perf, as
+ * the tracepoint's format file describes it. perf is asked for one event per
+ * CPU and tracepoint and calls back with the record, in whatever context the
+ * tracepoint is. While off there is no such event, so the tracepoint is the NOP
+ * that it was.
  *
- * What the kernel itself drops, because the record of another tracepoint is
- * being made in the same context, perf does not see either.
+ * perf does not see the records that the kernel itself drops, because the
+ * record of another tracepoint is being made in the same context.
  */
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
@@ -38,7 +38,7 @@ void kutrace_records_choose(u32 count, const u32 *ids)
 
 static const struct kutrace_table *kutrace_records_told;
 
-/* Of each tracepoint and CPU: an event that was made while the CPU was online. */
+/* For each tracepoint and CPU: an event that was created while the CPU was online. */
 static DEFINE_MUTEX(kutrace_records_lock);
 static struct perf_event **kutrace_records;
 static int kutrace_records_hotplug = -1;
@@ -51,7 +51,7 @@ static void kutrace_record(struct perf_event *event,
 
 	if (!data->raw)
 		return;
-	/* After what all records begin with: of which tracepoint, and whose. */
+	/* After the head of all records: of which tracepoint, and whose. */
 	frag = &data->raw->frag;
 	if (frag->size <= sizeof(struct trace_entry))
 		return;
@@ -61,7 +61,7 @@ static void kutrace_record(struct perf_event *event,
 	preempt_enable_notrace();
 }
 
-/* Of a CPU that is offline there is none, which is not an error. */
+/* A CPU that is offline has none, which is not an error. */
 static int kutrace_record_open(u32 number, int cpu)
 {
 	struct perf_event **record = &kutrace_records[number * nr_cpu_ids + cpu];
@@ -75,7 +75,7 @@ static int kutrace_record_open(u32 number, int cpu)
 	struct perf_event *event;
 
 	lockdep_assert_held(&kutrace_records_lock);
-	/* One of before the CPU went offline belongs to it no more. */
+	/* An event from before the CPU went offline no longer belongs to it. */
 	if (*record)
 		perf_event_release_kernel(*record);
 	*record = NULL;
@@ -93,8 +93,8 @@ static int kutrace_record_open(u32 number, int cpu)
 static cpumask_t kutrace_records_late;
 
 /*
- * Not from where a CPU comes online: to make the first event of a tracepoint
- * the kernel waits for whoever holds the CPUs.
+ * Not called while a CPU comes online: to create the first event of a
+ * tracepoint the kernel waits for the holder of the CPUs.
  */
 static void kutrace_records_follow(struct work_struct *work)
 {
@@ -141,7 +141,7 @@ int kutrace_records_begin(const struct kutrace_table *table)
 		kutrace_records_hotplug = ret;
 		ret = 0;
 	}
-	/* A CPU that comes meanwhile is both looked at here and said to be late. */
+	/* A CPU that comes online in the meantime is both handled here and marked as late. */
 	mutex_lock(&kutrace_records_lock);
 	for (number = 0; number < kutrace_records_count; number++)
 		for_each_possible_cpu(cpu)
@@ -165,7 +165,7 @@ void kutrace_records_end(void)
 	for (n = 0; n < kutrace_records_count * nr_cpu_ids; n++)
 		if (kutrace_records[n])
 			perf_event_release_kernel(kutrace_records[n]);
-	/* For those that are in the midst of it, as when probes are taken off. */
+	/* For CPUs that are in the middle of a record, as when probes are removed. */
 	tracepoint_synchronize_unregister();
 	synchronize_rcu();
 	kick_all_cpus_sync();
@@ -173,7 +173,7 @@ void kutrace_records_end(void)
 	kutrace_records = NULL;
 }
 
-#else /* nobody makes records */
+#else /* the kernel makes no records */
 
 int kutrace_records_begin(const struct kutrace_table *table)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints that whoever traces has chosen by name, beside what a source
- * tells.
+ * Tracepoints that a user has chosen by name, in addition to a source's events.
  */
 #ifndef KUTRACE_RECORDS_H
 #define KUTRACE_RECORDS_H
@@ -13,9 +12,9 @@
 /* RECORDS_MAX of ../format/src/abi/command.rs. */
 #define KUTRACE_RECORDS_MAX	16
 
-/* Chooses those of the next trace, by the kernel's numbers. The control lock is held. */
+/* Chooses the tracepoints of the next trace, by the kernel's numbers. The control lock is held. */
 void kutrace_records_choose(u32 count, const u32 *ids);
-/* Both may sleep; on return from the second nobody is in the table's functions. */
+/* Both may sleep; on return from the second no CPU is in the table's functions. */
 int kutrace_records_begin(const struct kutrace_table *table);
 void kutrace_records_end(void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which source the recorder has: hooks if the kernel has them, else
+ * Chooses the recorder's source: hooks if the kernel has them, else
  * tracepoints; or the one that the parameter `source` names.
  */
 #include <linux/errno.h>
@@ -36,7 +36,7 @@ static const struct kutrace_source * const kutrace_sources[] = {
 static const struct kutrace_source *kutrace_chosen;
 static const struct kutrace_table *kutrace_table;
 
-/* Remove when: the module! macro takes texts. */
+/* Remove when: the module! macro takes strings. */
 int kutrace_source_choose(void)
 {
 	size_t n;
@@ -55,12 +55,12 @@ int kutrace_source_choose(void)
 int kutrace_source_connect(const struct kutrace_table *table)
 {
 	WRITE_ONCE(kutrace_table, table);
-	/* Nobody is in the call of another any more. */
+	/* No CPU is in a call of the previous table any more. */
 	synchronize_rcu();
 	return kutrace_chosen->connect(table);
 }
 
-/* It is connected before there is a device. */
+/* The source is connected before there is a device. */
 long kutrace_source_call(unsigned long command, const u64 *words)
 {
 	long answer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A source tells the recorder what happens: the hooks of a patched kernel, or
+ * A source reports events to the recorder: the hooks of a patched kernel, or
  * probes on the tracepoints of any other.
  */
 #ifndef KUTRACE_SOURCE_H
@@ -16,17 +16,17 @@
 
 struct kutrace_packet;
 
-/* What a source calls. Layout of Table in ../ffi.rs. */
+/* The functions that a source calls. Layout of Table in ../ffi.rs. */
 struct kutrace_table {
-	/* As the hooks of a patched kernel know it. */
+	/* The table of the hooks of a patched kernel. */
 	struct kutrace_ops ops;
-	/* An event and its return at one moment: something without a length. */
+	/* An event and its return at one moment: an event without a length. */
 	void (*point)(unsigned int event);
-	/* A task is about to have another name, of TASK_COMM_LEN bytes. */
+	/* A task is about to get another name, of TASK_COMM_LEN bytes. */
 	void (*rename)(struct task_struct *task, const char *comm);
 	/* A packet of a chosen port, with the first 32 bytes of UDP's data. */
 	void (*flow)(bool sent, const struct kutrace_packet *packet, const u64 *data);
-	/* What a tracepoint says that was chosen, by its place among these. */
+	/* The record of a chosen tracepoint, by its place among those chosen. */
 	void (*record)(u32 number, const void *words, u32 bytes);
 };
 
@@ -35,8 +35,8 @@ enum kutrace_kind { KUTRACE_HOOKS, KUTRACE_TRACEPOINTS };
 
 /*
  * All may sleep, and the recorder calls one at a time. @connect leaves the
- * source off. On return from @enable every CPU that is online tells, unless it
- * fails: then none does. On return from @disable and @disconnect none is in a
+ * source off. On return from @enable every online CPU reports events, unless it
+ * fails: then none does. On return from @disable and @disconnect no CPU is in a
  * function of the table.
  */
 struct kutrace_source {
@@ -46,16 +46,16 @@ struct kutrace_source {
 	void (*disconnect)(void);
 	int (*enable)(void);
 	void (*disable)(void);
-	/* Tells of every vector of every CPU that is for a device. */
+	/* Calls @each for every vector of every CPU that is for a device. */
 	void (*each_vector)(kutrace_op_vector_t *each);
-	/* Bits of ../format/src/capability.rs: what it cannot tell, if there is any. */
+	/* Bits of ../format/src/capability.rs: the capabilities that it lacks, if any. */
 	u64 (*unseen)(void);
 };
 
 extern const struct kutrace_source kutrace_hooks;
 extern const struct kutrace_source kutrace_tracepoints;
 
-/* The one that was chosen, as ../ffi.rs has it. */
+/* The chosen source, as ../ffi.rs has it. */
 int kutrace_source_choose(void);
 int kutrace_source_connect(const struct kutrace_table *table);
 void kutrace_source_disconnect(void);
@@ -65,7 +65,7 @@ void kutrace_source_each_vector(kutrace_op_vector_t *each);
 u32 kutrace_source_kind(void);
 u64 kutrace_source_unseen(void);
 
-/* What system call 1023 is on a kernel with hooks. The caller may sleep. */
+/* Does what system call 1023 does on a kernel with hooks. The caller may sleep. */
 long kutrace_source_call(unsigned long command, const u64 *words);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Time in which a CPU of this machine wanted to run, and the host ran something
- * else: KVM counts it for each CPU of a guest, in memory that the guest's kernel
- * has told it of. A register says where, so this works in any kernel, whichever
- * the source.
+ * else: KVM counts it for each CPU of a guest, in memory that the guest's
+ * kernel has registered. A register has its address, so this works in any
+ * kernel, whichever the source.
  *
  * The host writes there while the CPU does not run, so the CPU never sees half
- * of it. Looked at with interrupts off, and not in an NMI.
+ * of a write. It is read with interrupts off, and not in an NMI.
  */
 #include <linux/cc_platform.h>
 #include <linux/cpuhotplug.h>
@@ -24,7 +24,7 @@
 struct kutrace_steal {
 	/* NULL unless a trace is recorded and this CPU's host counts. */
 	const struct kvm_steal_time *clock;
-	/* As much of it, in ns, as is told, or was before the trace. */
+	/* The part of it, in ns, that was reported, or was before the trace. */
 	u64 told;
 };
 
@@ -32,7 +32,7 @@ static DEFINE_PER_CPU(struct kutrace_steal, kutrace_steal);
 static bool kutrace_steal_known;
 static int kutrace_steal_hotplug = -1;
 
-/* Where the host counts for this CPU. */
+/* Returns the memory where the host counts for this CPU. */
 static const struct kvm_steal_time *kutrace_steal_clock(void)
 {
 	u32 low, high;
@@ -62,7 +62,7 @@ bool kutrace_steal_is_known(void)
 	return kutrace_steal_known;
 }
 
-/* Of a machine that has no host it is known that there is none. */
+/* A machine without a host is known to lose no time to one. */
 bool kutrace_steal_is_seen(void)
 {
 	return kutrace_steal_known || !boot_cpu_has(X86_FEATURE_HYPERVISOR);
@@ -80,7 +80,7 @@ u32 notrace kutrace_steal_taken(void)
 	now = READ_ONCE(clock->steal);
 	if (likely(now == steal->told))
 		return 0;
-	/* A CPU that was offline may count anew. */
+	/* The count of a CPU that was offline may start again. */
 	taken = now > steal->told ? min_t(u64, now - steal->told, U32_MAX) : 0;
 	steal->told = taken ? steal->told + taken : now;
 	return taken;
@@ -97,7 +97,10 @@ static void kutrace_steal_look(void *unused)
 	this_cpu_write(kutrace_steal.clock, clock);
 }
 
-/* The kernel tells KVM before, and takes it back after the CPU is offline for us. */
+/*
+ * The kernel registers the memory with KVM before this, and unregisters it
+ * after the CPU is offline for us.
+ */
 static int kutrace_steal_online(unsigned int cpu)
 {
 	kutrace_steal_look(NULL);
@@ -125,7 +128,7 @@ int kutrace_steal_begin(void)
 	return 0;
 }
 
-/* Nobody looks any more. */
+/* Called when no CPU reads the count any more. */
 void kutrace_steal_end(void)
 {
 	int cpu;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tracepoints of a kernel without hooks: probes on them, found by name, call
- * the recorder as hooks do. Off, there is no probe, so nothing that could cost.
+ * The tracepoints of a kernel without hooks: probes on them, found by name,
+ * call the recorder as hooks do. While off there is no probe, so there is no
+ * cost.
  */
 #include <linux/cpumask.h>
 #include <linux/kernel.h>
@@ -118,22 +119,22 @@ static void kutrace_tracepoints_disable(void)
 	}
 	kutrace_hypervisor_end();
 	/*
-	 * Waits for every probe that is under way: by what tracepoints promise,
-	 * and for those in an NMI by an interrupt on every CPU, which comes
-	 * after it.
+	 * Waits for every probe that is under way: by the guarantee of
+	 * tracepoints, and for those in an NMI by an interrupt on every CPU,
+	 * which comes after it.
 	 */
 	tracepoint_synchronize_unregister();
 	kick_all_cpus_sync();
 	kutrace_faults_end();
 	kutrace_devices_end();
 	kutrace_frequency_end();
-	/* A CPU that goes meanwhile takes back what it has asked for. */
+	/* A CPU that goes offline in the meantime takes back what it has asked for. */
 	kutrace_cpus_end();
 }
 
 static void kutrace_tracepoints_disconnect(void)
 {
-	/* What the calls lead to, nobody calls any more. */
+	/* Nothing calls the targets of the static calls any more. */
 	kutrace_tracepoints_disable();
 	kutrace_told = NULL;
 }
@@ -170,7 +171,7 @@ static u64 kutrace_tracepoints_unseen(void)
 
 	if (!kutrace_frequency_is_known())
 		unseen |= BIT_ULL(FREQUENCY);
-	/* Which the kernel has for KVM. */
+	/* The kernel has it for KVM. */
 	if (!IS_ENABLED(CONFIG_USER_RETURN_NOTIFIER))
 		unseen |= BIT_ULL(PROGRAM_FAULTS);
 	if (!kutrace_has("sched_entry_tp"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the module uses of the `kernel` crate, in C functions and nothing else: for kernels that were built without
-//! Rust, or whose headers come without the crate.
+//! The parts of the `kernel` crate that the module uses, made of C functions and nothing else: for kernels that were
+//! built without Rust, or whose headers come without the crate.
 
 #![no_std]
 #![allow(unreachable_pub)]
@@ -49,13 +49,13 @@ pub mod error {
         }
     }
 
-    /// What a C function returned: 0 or more, or a negative errno.
+    /// Converts the value that a C function returned: 0 or more, or a negative errno.
     #[inline(always)]
     pub fn to_result(returned: c_int) -> Result {
         if returned < 0 { Err(Error(returned)) } else { Ok(()) }
     }
 
-    /// The errors by their names.
+    /// Errors by name.
     pub mod code {
         use super::Error;
 
@@ -69,7 +69,7 @@ pub mod error {
     }
 }
 
-/// Of a loaded module, of which nothing is needed.
+/// The loaded module, of which nothing is needed.
 pub struct ThisModule(());
 
 impl ThisModule {
@@ -77,17 +77,17 @@ impl ThisModule {
     pub const THIS: &'static ThisModule = &ThisModule(());
 }
 
-/// What is loaded; dropped when it is unloaded.
+/// The module's value; dropped when the module is unloaded.
 pub trait Module: Sized {
     fn init(module: &'static ThisModule) -> error::Result<Self>;
 }
 
-/// Makes of the type what module.c calls. The other fields are in module.c too.
+/// Defines the functions that module.c calls, for this type. module.c has the other fields, too.
 #[macro_export]
 macro_rules! module {
     (type: $type:ident, $($field:ident: $value:literal,)*) => {
         const _: () = {
-            // What is loaded is a value without content: there is nothing to keep, and to drop one is to unload it.
+            // The module's value has no content: there is nothing to keep, and dropping one unloads the module.
             assert!(core::mem::size_of::<$type>() == 0);
 
             #[no_mangle]
@@ -113,12 +113,12 @@ macro_rules! module {
 #[macro_export]
 macro_rules! pr_err {
     ($text:literal) => {
-        // SAFETY: the text is as long as it says.
+        // SAFETY: the pointer and the length are those of one text.
         unsafe { $crate::bindings::kutrace_stock_error($text.as_ptr(), $text.len() as core::ffi::c_int) }
     };
 }
 
-/// What the `kernel` crate has in its own.
+/// The names that the `kernel` crate has in its own prelude.
 pub mod prelude {
     pub use crate::error::{code::*, Error, Result};
     pub use crate::{module, pr_err, ThisModule};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the `kernel` crate does for the module of a patched kernel: load and
- * unload. kernel.rs is the Rust side.
+ * Loads and unloads the module, as the `kernel` crate does for the module of a
+ * patched kernel. kernel.rs is the Rust side.
  */
 #include <linux/module.h>
 #include <linux/sched.h>

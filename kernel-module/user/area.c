@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What each process has of its area: grants, each a unit of addresses with pages
- * of its own, in which one thread writes. A grant into which nobody writes any
- * more is given up: in wrap mode when there is no other room, in a stream when
- * its reader has taken what was there. Its addresses can be granted anew, with
- * new pages.
+ * The grants of each process in its area: each is a unit of addresses with
+ * pages of its own, into which one thread writes. A grant into which no thread
+ * writes any more is given up: in wrap mode when there is no other room, in a
+ * stream when its reader has taken its content. Its addresses can be granted
+ * again, with new pages.
  *
- * The pages stay where they are, and are neither swapped out nor moved, so the
- * numbers of their frames hold as long as the grant does. By these whoever reads
- * an image of a machine that has crashed finds what is there.
+ * The pages stay where they are, and are neither swapped out nor moved, so
+ * their frame numbers hold as long as the grant does. By these numbers the
+ * reader of a memory image of a crashed machine finds the content.
  */
 #include <linux/gfp.h>
 #include <linux/kernel.h>
@@ -20,7 +20,7 @@
 
 #include "area.h"
 
-/* Rather no marks than the end of a process, whose memory they are charged to. */
+/* Losing marks is better than ending a process, whose memory they are charged to. */
 #define KUTRACE_GFP	(GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN)
 #define KUTRACE_NOWHERE	U64_MAX
 
@@ -29,12 +29,12 @@ struct kutrace_grant {
 	u32 offset;
 	u32 bytes;
 	u32 tid;
-	/* How many others its thread has got since. */
+	/* Number of grants that its thread has got since. */
 	u32 newer;
 	struct pid *thread;
 	u64 sequence;
 	u64 tsc;
-	/* Of each page the number of its frame. */
+	/* The frame number of each page. */
 	u64 frames[];
 };
 
@@ -65,7 +65,7 @@ static void kutrace_unmap_junk(struct kutrace_process *process)
 	process->junk_at = KUTRACE_NOWHERE;
 }
 
-/* No two areas have pages at the same place of a file, but for those of forks. */
+/* No two areas have pages at the same place of a file, except those of forks. */
 struct kutrace_process *kutrace_new_process(struct vm_area_struct *vma, gfp_t gfp)
 {
 	struct kutrace_process *process = kzalloc(sizeof(*process), gfp);
@@ -90,7 +90,7 @@ static void kutrace_free_grant(struct kutrace_grant *grant)
 	kfree(grant);
 }
 
-/* Of a grant that is mapped nowhere. */
+/* The grant is mapped nowhere. */
 static void kutrace_remove_grant(struct kutrace_process *process,
 				 struct kutrace_grant *grant)
 {
@@ -142,7 +142,7 @@ struct kutrace_grant *kutrace_granted_at(struct kutrace_process *process, u32 of
 	return xa_load(&process->units, kutrace_unit(offset, &bytes) / PAGE_SIZE);
 }
 
-/* With pages, all 0. */
+/* Makes a grant with pages, all 0. */
 static struct kutrace_grant *kutrace_new_grant(u32 offset)
 {
 	u32 n, bytes, start = kutrace_unit(offset, &bytes);
@@ -165,7 +165,7 @@ static struct kutrace_grant *kutrace_new_grant(u32 offset)
 	return grant;
 }
 
-/* Of the running thread's. */
+/* Counts a newer one for each grant of the running thread. */
 static void kutrace_count_newer(struct kutrace_process *process)
 {
 	struct kutrace_grant *grant;
@@ -188,7 +188,7 @@ struct kutrace_grant *kutrace_grant(struct kutrace_process *process, u32 offset)
 		kutrace_free_grant(grant);
 		return ERR_PTR(ret);
 	}
-	/* Somebody may have written there before. */
+	/* A thread may have written there before. */
 	if (process->junk_at - grant->offset < grant->bytes)
 		kutrace_unmap_junk(process);
 	if (kutrace_is_of_names(grant))
@@ -207,9 +207,9 @@ struct kutrace_grant *kutrace_grant(struct kutrace_process *process, u32 offset)
 }
 
 /*
- * Nobody writes any more into words of a thread that is gone, or has got others
- * since. One other may not be enough: a signal handler that came into the middle
- * of an entry may have got it.
+ * Nothing writes any more into the words of a thread that is gone, or has got
+ * other words since. One other grant may not be enough: a signal handler that
+ * came in the middle of an entry may have got it.
  */
 static bool kutrace_is_done(const struct kutrace_grant *grant)
 {
@@ -223,7 +223,7 @@ static bool kutrace_is_done(const struct kutrace_grant *grant)
 	return !lives || grant->newer > 1;
 }
 
-/* If there is none, one into which nearly nobody writes any more. */
+/* If no grant is done, gives up one that is nearly so. */
 bool kutrace_give_up(struct kutrace_process *process)
 {
 	struct kutrace_grant *grant, *second = NULL;
@@ -241,7 +241,7 @@ bool kutrace_give_up(struct kutrace_process *process)
 	return second;
 }
 
-/* The one of that number, unless its unit was given up since. */
+/* Returns the grant of that number, unless its unit was given up since. */
 static struct kutrace_grant *kutrace_find_grant(struct kutrace_process *process,
 						u32 offset, u64 sequence)
 {
@@ -250,7 +250,7 @@ static struct kutrace_grant *kutrace_find_grant(struct kutrace_process *process,
 	return grant && grant->sequence == sequence ? grant : NULL;
 }
 
-/* Of a grant that was done when it was read. */
+/* Takes a grant that was done when it was read. */
 int kutrace_take_grant(struct kutrace_process *process, u32 offset, u64 sequence)
 {
 	struct kutrace_grant *grant = kutrace_find_grant(process, offset, sequence);
@@ -263,7 +263,7 @@ int kutrace_take_grant(struct kutrace_process *process, u32 offset, u64 sequence
 	return 0;
 }
 
-/* Another thread may have been first. */
+/* Another thread may have mapped it first. */
 static int kutrace_map(struct vm_area_struct *vma, u32 offset, struct page *page)
 {
 	int ret = vm_insert_page(vma, vma->vm_start + offset, page);
@@ -288,10 +288,10 @@ void *kutrace_first_page(struct kutrace_grant *grant)
 }
 
 /*
- * A page that nobody reads, which belongs to the process alone, and is charged
- * to it however much it has: there is one where there is any memory. It is
- * mapped at one address at a time, so that what was refused once can be asked
- * for again.
+ * Maps a page that nobody reads, which belongs to the process alone, and is
+ * charged to it however much it has: there is one if there is any memory. It is
+ * mapped at one address at a time, so that a unit that was refused once can be
+ * asked for again.
  */
 int kutrace_map_junk(struct kutrace_process *process, struct vm_area_struct *vma,
 		     u32 offset, u64 word)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What each process has of its area: grants, each a unit of addresses with
+ * The grants of each process in its area: each is a unit of addresses with
  * pages. Layouts and numbers are those of format/src/abi/programs.rs.
  */
 #ifndef KUTRACE_AREA_H
@@ -17,13 +17,13 @@
 #define KUTRACE_WORDS_AT	(4UL << 20)
 #define KUTRACE_RUNS_AT		(32UL << 20)
 #define KUTRACE_RUN_BYTES	(64UL << 10)
-/* What a process may have at most. */
+/* The most that a process may have. */
 #define KUTRACE_QUOTA_MAX	(16UL << 20)
 #define KUTRACE_GRANTS_MAX	(KUTRACE_QUOTA_MAX / PAGE_SIZE)
 
 enum { KUTRACE_KIND_WORDS, KUTRACE_KIND_NAMES };
 
-/* With the kind of a grant: nobody writes there any more. */
+/* Added to the kind of a grant: nothing writes there any more. */
 #define KUTRACE_KIND_DONE	BIT(31)
 
 struct kutrace_quota {
@@ -60,30 +60,30 @@ struct kutrace_copy {
 
 struct kutrace_grant;
 
-/* The area of a process, and what it has of that in a trace. */
+/* The area of a process, and its grants in a trace. */
 struct kutrace_process {
 	struct list_head list;
-	/* By which its pages are unmapped; NULL once the area is gone. */
+	/* Used to unmap its pages; NULL once the area is gone. */
 	struct address_space *mapping;
 	u64 at;
 	kuid_t user;
-	/* Bytes granted, of these with names, and what is kept for the first words. */
+	/* Bytes granted, those of them with names, and those kept for the first words. */
 	u64 held;
 	u64 named;
 	u32 booked;
 	u32 count;
 	u64 sequence;
-	/* By the page of the area with which they begin. */
+	/* Indexed by the page of the area at which they begin. */
 	struct xarray units;
-	/* The one granted last is last. */
+	/* In the order in which they were granted. */
 	struct list_head grants;
-	/* What is mapped where nothing is granted, and where that was last. */
+	/* The page mapped where nothing is granted, and where it was last mapped. */
 	struct page *junk;
 	u64 junk_at;
 	struct kutrace_program told;
 };
 
-/* Where an image of the memory has all this; Programs of format/src/abi/landmark.rs. */
+/* Describes where a memory image has these; Programs of format/src/abi/landmark.rs. */
 struct kutrace_layout {
 	u64 processes;
 	u64 others;
@@ -105,36 +105,36 @@ struct kutrace_layout {
 	u32 reserved;
 };
 
-/* What all areas together have, and may have; under the lock of programs.c. */
+/* Bytes that all areas together have, and quotas; under the lock of programs.c. */
 extern u64 kutrace_bytes;
 extern struct kutrace_quota kutrace_quota;
 
-/* Where the unit of an address begins, and how long it is. */
+/* Returns the start of the unit of an address, and its length in @bytes. */
 u32 kutrace_unit(u32 offset, u32 *bytes);
 
 struct kutrace_process *kutrace_new_process(struct vm_area_struct *vma, gfp_t gfp);
 void kutrace_free_process(struct kutrace_process *process);
-/* Takes all that it has, and makes it as it was when it was new. */
+/* Takes everything that it has, and resets it to its initial state. */
 void kutrace_empty(struct kutrace_process *process);
 
 /* The grant of the unit of an address, NULL for none; a new one to the running thread. */
 struct kutrace_grant *kutrace_granted_at(struct kutrace_process *process, u32 offset);
 struct kutrace_grant *kutrace_grant(struct kutrace_process *process, u32 offset);
-/* Gives up the oldest grant into which nobody writes any more; false if there is none. */
+/* Gives up the oldest grant into which nothing writes any more; false if there is none. */
 bool kutrace_give_up(struct kutrace_process *process);
 int kutrace_take_grant(struct kutrace_process *process, u32 offset, u64 sequence);
 
-/* Both map what is missing there. The caller is in a fault of the area. */
+/* Both map the pages that are missing there. The caller is in a fault of the area. */
 int kutrace_map_grant(struct kutrace_grant *grant, struct vm_area_struct *vma);
 int kutrace_map_junk(struct kutrace_process *process, struct vm_area_struct *vma,
 		     u32 offset, u64 word);
 /* A grant's first page. */
 void *kutrace_first_page(struct kutrace_grant *grant);
 
-/* Returns how many were told. */
+/* Returns the number of grants written to @to. */
 u32 kutrace_tell(const struct kutrace_process *process,
 		 struct kutrace_granted *to, u32 room);
-/* Returns how many pages from @copy->offset on are in @pages, each referenced. */
+/* Returns the number of pages from @copy->offset on in @pages, each referenced. */
 int kutrace_pages(struct kutrace_process *process,
 		  const struct kutrace_copy *copy, struct page **pages);
 void kutrace_area_layout(struct kutrace_layout *layout);

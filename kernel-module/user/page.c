@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The page of programs: any process may map it, and none write it. Its number
- * is that of the trace, or 0.
+ * The page of programs: any process may map it, and none may write it. It holds
+ * the number of the trace, or 0.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -34,7 +34,7 @@ int kutrace_page_add(void)
 	return kutrace_page ? 0 : -ENOMEM;
 }
 
-/* Who has it mapped has the module, too. */
+/* A mapping of the page holds the module, too. */
 void kutrace_page_remove(void)
 {
 	free_page((unsigned long)kutrace_page);

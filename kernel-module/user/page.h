@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The page of programs, whose number is that of the trace, or 0.
+ * The page of programs, which holds the number of the trace, or 0.
  */
 #ifndef KUTRACE_PAGE_H
 #define KUTRACE_PAGE_H

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory for what programs record themselves: /dev/kutrace_programs, which any
- * process may open and map.
+ * Memory for the events that programs record themselves: /dev/kutrace_programs,
+ * which any process may open and map.
  *
- * A process maps its area once, and never asks again: no call that a filter could
- * see, nor any right, is needed to record. The area has no pages. A thread that
- * reads an address where there are none is granted the unit of that address: the
- * kernel notes thread, time and place. A child gets an area of its own with the
- * fork. Where there is no room, and where somebody writes late into what was
- * taken away, there is a page that nobody reads: no fault of an area harms its
- * program.
+ * A process maps its area once, and never makes another call: recording needs
+ * no system call that a filter could see, nor any privilege. The area has no
+ * pages. A thread that reads an address without a page is granted the unit of
+ * that address: the kernel notes thread, time and place. A child gets an area
+ * of its own with the fork. If there is no room, or if a thread writes late
+ * into a unit that was taken away, a page that nobody reads is there: no fault
+ * of an area harms its program.
  *
  * A process never sees memory that another had: pages come zeroed, and a unit
- * that is granted anew gets new ones. What it writes there the kernel never
- * reads; who may control the recorder gets copies.
+ * that is granted again gets new ones. The kernel never reads what a process
+ * writes there; a process that may control the recorder gets copies.
  *
  * Locks: faults come with the locks of an address space held, and then take the
- * one of this file. So no memory of a program is touched under that.
+ * lock of this file. So no user memory is touched under that lock.
  */
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -39,16 +39,16 @@
 #include "programs.h"
 
 #define KUTRACE_NO_MORE		U32_MAX
-/* Names and words: an area without a word would be worth less than none. */
+/* Names and words: an area without a word would be worse than none. */
 #define KUTRACE_LEAST		(2 * PAGE_SIZE)
 
-/* In the first page of an area, the attachment's number. */
+/* The place of the attachment's number in the first page of an area. */
 #define KUTRACE_SERIAL_AT	16
-/* What stands where nothing is granted: never in this trace, or not yet. */
+/* Read where nothing is granted: never in this trace, or not yet. */
 #define KUTRACE_NO_ROOM		U64_MAX
 #define KUTRACE_LATER		(U64_MAX - 1)
 
-/* System call 1023, where the kernel has none. */
+/* System call 1023, for kernels that do not have it. */
 struct kutrace_call {
 	u64 command;
 	s64 answer;
@@ -58,7 +58,7 @@ struct kutrace_call {
 struct kutrace_taken {
 	u32 serial;
 	u32 offset;
-	/* Of a grant; 0 for all that an ended process had. */
+	/* That of a grant; 0 for everything that an ended process had. */
 	u64 sequence;
 };
 
@@ -67,28 +67,28 @@ struct kutrace_taken {
 #define KUTRACE_IOC_TAKEN	_IOW(KUTRACE_IOC_TYPE, 0x46, struct kutrace_taken)
 #define KUTRACE_IOC_CALL	_IOWR(KUTRACE_IOC_TYPE, 0x47, struct kutrace_call)
 
-/* Of all that follows. Taken under the control lock and under those of mm. */
+/* Protects everything below. Taken under the control lock and under the locks of mm. */
 static DEFINE_MUTEX(kutrace_programs_lock);
-/* Those that have something of this trace, by serial number; and the others. */
+/* Processes that have a part of this trace, by serial number; and the others. */
 static LIST_HEAD(kutrace_processes);
 static LIST_HEAD(kutrace_idle);
 static u32 kutrace_serial;
-/* How many places of the file are taken: the first is asked for, the second the page's. */
+/* Number of places of the file that are taken: the first is asked for, the second is the page's. */
 static u64 kutrace_areas = 2;
 static bool kutrace_recording;
 /* The number of the trace, which programs see while it is recorded. */
 static u32 kutrace_traces;
 static bool kutrace_wraps;
 static bool kutrace_streams;
-/* What the next trace is to have, and what one has otherwise. */
+/* The quota that was requested for the next trace, and the default. */
 #define KUTRACE_USUAL	((struct kutrace_quota) { 4UL << 20, 64UL << 20 })
 static struct kutrace_quota kutrace_asked = KUTRACE_USUAL;
-/* Whoever got nothing, told as one process after all others. */
+/* The processes that got nothing, reported as one after all others. */
 static struct kutrace_program kutrace_others = {
 	.serial = KUTRACE_NO_MORE, .comm = "others",
 };
 
-/* Nobody writes there any more. */
+/* Nothing writes there any more. */
 static bool kutrace_has_ended(const struct kutrace_process *process)
 {
 	return !process->mapping;
@@ -122,7 +122,7 @@ void kutrace_programs_reset(bool wrap, bool stream)
 	mutex_unlock(&kutrace_programs_lock);
 }
 
-/* What was refused because nothing was recorded can be asked for. */
+/* Requests that were refused because nothing was recorded can be made again. */
 void kutrace_programs_open(void)
 {
 	struct kutrace_process *process;
@@ -137,14 +137,14 @@ void kutrace_programs_open(void)
 	mutex_unlock(&kutrace_programs_lock);
 }
 
-/* Not under their lock: a program that waits for memory is not waited for. */
+/* Not under the lock: a program that waits for memory under it is not waited for. */
 void kutrace_programs_close(void)
 {
 	WRITE_ONCE(kutrace_recording, false);
 	kutrace_page_show(0);
 }
 
-/* Of the half of all that a user's areas may have; root's may have all. */
+/* Returns the rest of a user's share: the share is half of all, root's is all. */
 static u64 kutrace_share(kuid_t user)
 {
 	struct kutrace_process *process;
@@ -164,9 +164,9 @@ static u64 kutrace_room(kuid_t user)
 }
 
 /*
- * In wrap mode: takes what a process has that has ended, of those the one that
- * came first; one of the user's own, if the user has had its share. Who is
- * reading it finds out.
+ * In wrap mode: takes everything from a process that has ended, the one that
+ * came first; one of the user's own, if the user has had its share. A reader of
+ * it finds out.
  */
 static bool kutrace_make_room(kuid_t user, u64 bytes)
 {
@@ -186,7 +186,7 @@ static bool kutrace_make_room(kuid_t user, u64 bytes)
 	return false;
 }
 
-/* Whether there is room for a grant, if need be after others were given up. */
+/* Returns whether there is room for a grant, if necessary after giving up others. */
 static bool kutrace_has_room(struct kutrace_process *process, u64 bytes)
 {
 	if (process->named + bytes > kutrace_quota.process)
@@ -202,19 +202,19 @@ static bool kutrace_has_room(struct kutrace_process *process, u64 bytes)
 	}
 }
 
-/* Between vfork and exec: its memory, and what its thread knows, is its parent's. */
+/* True between vfork and exec: its memory, and what its thread knows, are its parent's. */
 static bool kutrace_borrows(void)
 {
 	return current->vfork_done && atomic_read(&current->mm->mm_users) > 1;
 }
 
-/* The process begins with the trace: its first page, for names. */
+/* Attaches the process to the trace: grants its first page, for names. */
 static struct kutrace_grant *kutrace_begin(struct kutrace_process *process)
 {
 	struct kutrace_grant *grant;
 	struct task_struct *task;
 
-	/* The number after the last is that of those who get nothing. */
+	/* The number after the last is that of the processes that get nothing. */
 	if (kutrace_serial == KUTRACE_NO_MORE - 1 ||
 	    kutrace_quota.process < KUTRACE_LEAST)
 		return ERR_PTR(-ENOSPC);
@@ -254,7 +254,7 @@ static struct kutrace_grant *kutrace_grant_words(struct kutrace_process *process
 	return kutrace_grant(process, offset);
 }
 
-/* What the running thread, which reads at an address, gets there. */
+/* Grants the unit of an address that the running thread reads. */
 static struct kutrace_grant *kutrace_ask(struct kutrace_process *process, u32 offset)
 {
 	bool is_first = offset < PAGE_SIZE;
@@ -262,7 +262,7 @@ static struct kutrace_grant *kutrace_ask(struct kutrace_process *process, u32 of
 
 	if (!kutrace_recording || (!is_first && !process->told.serial))
 		return ERR_PTR(-EAGAIN);
-	/* To read the TSC, for an entry, would end a thread that may not. */
+	/* Reading the TSC, for an entry, would kill a thread that may not read it. */
 	if (test_thread_flag(TIF_NOTSC))
 		return ERR_PTR(-EPERM);
 	if (is_first)
@@ -274,7 +274,7 @@ static struct kutrace_grant *kutrace_ask(struct kutrace_process *process, u32 of
 	       ERR_PTR(-ENOSPC);
 }
 
-/* Who gets no run asks for a page. What is above the rate is counted there. */
+/* A thread that gets no run asks for a page. Requests above the rate are counted by rate.c. */
 static void kutrace_count_refused(struct kutrace_process *process, u32 offset,
 				  long error)
 {
@@ -283,7 +283,7 @@ static void kutrace_count_refused(struct kutrace_process *process, u32 offset,
 	(offset < PAGE_SIZE ? &kutrace_others : &process->told)->refused++;
 }
 
-/* In a stream, room comes as that is read. */
+/* In a stream, room comes as the stream is read. */
 static u64 kutrace_junk_word(long error)
 {
 	return error == -EPERM || (error == -ENOSPC && !kutrace_streams) ?
@@ -291,9 +291,9 @@ static u64 kutrace_junk_word(long error)
 }
 
 /*
- * Only a program itself is granted something, and only where it reads: who
- * writes first is late, and writes into what was taken away meanwhile. System
- * calls, and debuggers, get an error.
+ * Only a program itself is granted memory, and only where it reads: a thread
+ * that writes first is late, and writes into a unit that was taken away in the
+ * meantime. System calls, and debuggers, get an error.
  */
 static vm_fault_t kutrace_fault(struct vm_fault *vmf)
 {
@@ -318,7 +318,7 @@ static vm_fault_t kutrace_fault(struct vm_fault *vmf)
 		ret = kutrace_map_grant(grant, vma);
 	}
 	mutex_unlock(&kutrace_programs_lock);
-	/* Where there is no memory at all, the program tries again. */
+	/* If there is no memory at all, the program tries again. */
 	return ret ? VM_FAULT_OOM : VM_FAULT_NOPAGE;
 }
 
@@ -330,13 +330,13 @@ static void kutrace_attach(struct vm_area_struct *vma, struct kutrace_process *p
 	mutex_unlock(&kutrace_programs_lock);
 }
 
-/* A child of a fork, or an address space that is about to be refused a move. */
+/* For a child of a fork, or an address space whose move is about to be refused. */
 static void kutrace_area_open(struct vm_area_struct *vma)
 {
 	kutrace_attach(vma, kutrace_new_process(vma, GFP_KERNEL_ACCOUNT | __GFP_NOFAIL));
 }
 
-/* It has no pages any more. What it had of the trace stays until that is taken. */
+/* The area has no pages any more. Its part of the trace stays until it is taken. */
 static void kutrace_area_close(struct vm_area_struct *vma)
 {
 	struct kutrace_process *process = vma->vm_private_data;
@@ -367,9 +367,9 @@ static const struct vm_operations_struct kutrace_area_ops = {
 };
 
 /*
- * A fork copies no pages, a dump has none of them, and mlockall() gets none. The
- * place in the file is one that no other area has, so that pages can be taken
- * away from this one and those of its children alone.
+ * A fork copies no pages, a core dump has none of them, and mlockall() gets
+ * none. The place in the file is one that no other area has, so that pages can
+ * be taken away from this area and those of its children alone.
  */
 static int kutrace_area_map(struct vm_area_struct *vma)
 {
@@ -427,7 +427,7 @@ static struct kutrace_process *kutrace_find(u32 serial)
 	return NULL;
 }
 
-/* Tells of the process after @program's, and of its grants. */
+/* Reports the process after @program's, and its grants. */
 static void kutrace_next_program(struct kutrace_program *program,
 				 struct kutrace_granted *grants, u32 *room)
 {
@@ -449,7 +449,7 @@ static void kutrace_next_program(struct kutrace_program *program,
 	*room = 0;
 }
 
-/* The caller's memory, which may take for ever, is not touched under a lock. */
+/* The caller's memory, which may take forever, is not touched under a lock. */
 long kutrace_programs_tell(struct kutrace_program __user *to)
 {
 	struct kutrace_program program;
@@ -489,7 +489,7 @@ static long kutrace_copy_pages(const struct kutrace_copy *copy, struct page **pa
 	return 0;
 }
 
-/* What is given up meanwhile is copied as it was. */
+/* A grant that is given up in the meantime is copied as it was. */
 long kutrace_programs_copy(const struct kutrace_copy __user *from)
 {
 	struct page *pages[KUTRACE_RUN_BYTES / PAGE_SIZE];
@@ -564,7 +564,7 @@ long kutrace_programs_control(unsigned int cmd, void *argument)
 	return ret;
 }
 
-/* Says where an image of the memory has what programs record. */
+/* Describes where a memory image has the data that programs record. */
 void kutrace_programs_layout(struct kutrace_layout *layout)
 {
 	*layout = (struct kutrace_layout) {

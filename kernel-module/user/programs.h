@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What programs record into memory of their own. Layouts and numbers are those
- * of format/src/abi/programs.rs.
+ * Events that programs record into memory of their own. Layouts and numbers are
+ * those of format/src/abi/programs.rs.
  */
 #ifndef KUTRACE_PROGRAMS_H
 #define KUTRACE_PROGRAMS_H
@@ -19,13 +19,13 @@ struct kutrace_refused {
 	char comm[16];
 };
 
-/* Of /dev/kutrace. */
+/* Commands of /dev/kutrace. */
 #define KUTRACE_IOC_PROGRAM	_IOWR(KUTRACE_IOC_TYPE, 0x44, struct kutrace_program)
 #define KUTRACE_IOC_COPY	_IOW(KUTRACE_IOC_TYPE, 0x48, struct kutrace_copy)
 
 int kutrace_programs_add(void);
 void kutrace_programs_remove(void);
-/* Of a process and its grants; of the bytes of a grant. The caller has no lock. */
+/* Report a process and its grants; copy the bytes of a grant. The caller has no lock. */
 long kutrace_programs_tell(struct kutrace_program __user *to);
 long kutrace_programs_copy(const struct kutrace_copy __user *from);
 

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How much each process inserts: so much a second, and what it did not use of
- * the last second at once. A mark by system call counts as one, and memory for
- * marks as many as it has words, when it is granted: nobody is asked afterwards.
+ * The rate at which each process inserts: a number a second, and at once as
+ * many as it did not use in the last second. A mark by system call counts as
+ * one, and memory for marks as many as it has words, when it is granted:
+ * nothing is checked afterwards.
  *
- * A process needs a place here only while it inserts, and for as long as it is
- * to be told of that it was refused. One that used up nothing of the last second
- * has all of its second, like one without a place. So a few places serve any
- * number of processes. Where a newcomer finds none, the limits of its CPU are
- * all that it has.
+ * A process needs a place here only while it inserts, and for as long as its
+ * refusals are to be reported. A process that used up nothing of the last
+ * second has all of its second, like one without a place. So a few places serve
+ * any number of processes. If a newcomer finds none, only the limits of its CPU
+ * apply to it.
  *
- * A CPU takes a part in advance for the process that it runs, so that most marks
- * need neither the lock nor the time. It gives back what is left of that when
- * another process inserts there.
+ * A CPU takes a part in advance for the process that it runs, so that most
+ * marks need neither the lock nor the time. It gives back the rest of that part
+ * when another process inserts there.
  *
- * Only tasks come here, in a system call, and no hook of the kernel's: so nobody
- * waits for a lock longer than a place takes to look up.
+ * Only tasks get here, in a system call, and no hook of the kernel's: so
+ * nothing waits for a lock longer than the lookup of a place takes.
  */
 #include <linux/hash.h>
 #include <linux/minmax.h>
@@ -35,7 +36,7 @@
 #define KUTRACE_PLACES		8U
 /* After all places: the processes that had to make room. */
 #define KUTRACE_OTHERS		(KUTRACE_ROWS * KUTRACE_PLACES)
-/* What a CPU takes in advance: a thousandth of a second's, but no more than this. */
+/* Insertions that a CPU takes in advance: a thousandth of a second's, but no more than this. */
 #define KUTRACE_ADVANCE		64U
 
 static unsigned int usermark_rate = 1000000;
@@ -43,7 +44,7 @@ module_param(usermark_rate, uint, 0444);
 MODULE_PARM_DESC(usermark_rate, "What a process may insert a second, in marks by system call and words in its memory, 0 for any number (default 1000000)");
 
 struct kutrace_place {
-	/* With the number no other process's. */
+	/* Start time: together with the number no other process's. */
 	u64 born;
 	/* The time up to which its rate is used up. */
 	u64 used;
@@ -57,7 +58,7 @@ struct kutrace_row {
 	struct kutrace_place places[KUTRACE_PLACES];
 };
 
-/* What this CPU took in advance, and for which process. */
+/* The insertions that this CPU took in advance, and their process. */
 struct kutrace_advance {
 	u64 born;
 	u32 tgid;
@@ -73,7 +74,7 @@ static struct kutrace_row kutrace_rows[KUTRACE_ROWS] = {
 };
 static atomic64_t kutrace_others_refused;
 
-/* Times are from a second before the machine's start on, so there is none before 0. */
+/* Times count from a second before the machine's start, so there is none before 0. */
 static u64 kutrace_now(void)
 {
 	return ktime_get_mono_fast_ns() + NSEC_PER_SEC;
@@ -105,8 +106,9 @@ static struct kutrace_place *kutrace_own_place(struct kutrace_row *row, u32 tgid
 }
 
 /*
- * The place of the running process: its own, or that of one which does not
- * need it any more, and of those one that was refused least. NULL if all do.
+ * Returns the place of the running process: its own, or one that another
+ * process does not need any more, among these the one that was refused least.
+ * NULL if all are needed.
  */
 static struct kutrace_place *kutrace_find_place(struct kutrace_row *row, u64 now)
 {
@@ -168,8 +170,8 @@ static void kutrace_count_refused(struct kutrace_place *place)
 }
 
 /*
- * Takes @items of what the running process may insert; false if nothing is left,
- * which is counted. What is taken beyond that is owed.
+ * Takes @items from the rate of the running process; false if nothing is left,
+ * which is counted. Items beyond what is left are owed.
  */
 bool kutrace_rate_take(u32 items)
 {
@@ -208,7 +210,7 @@ static noinline bool kutrace_advance_more(struct kutrace_advance *advance)
 	return true;
 }
 
-/* As above for one, most often of what this CPU has in advance; with preemption off. */
+/* Like kutrace_rate_take() for one, most often from this CPU's advance; with preemption off. */
 bool kutrace_rate_take_one(void)
 {
 	struct kutrace_advance *advance = this_cpu_ptr(&kutrace_advance);
@@ -247,7 +249,7 @@ void kutrace_rate_reset(void)
 	atomic64_set(&kutrace_others_refused, 0);
 }
 
-/* Tells of the process that was refused and has the next place after @told's. */
+/* Reports the process that was refused and has the next place after @told's. */
 void kutrace_rate_next(struct kutrace_refused *told)
 {
 	u32 at = told->place;

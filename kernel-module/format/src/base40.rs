@@ -17,7 +17,7 @@ pub fn value(digits: impl DoubleEndedIterator<Item = u32>) -> u32 {
     digits.rev().fold(0, |value, digit| value * ALPHABET.len() as u32 + digit)
 }
 
-/// The characters of a value; digits that are no character are left out.
+/// The characters of a value; digits that are no character are skipped.
 pub fn text(mut value: u32) -> impl Iterator<Item = char> {
     let digits = core::iter::from_fn(move || {
         let digit = value as usize % ALPHABET.len();

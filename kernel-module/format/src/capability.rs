@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Capability: what a source of events can tell. Readers ask for one, and never for a version.
+//! Capability: an ability of a source of events. Readers check for a capability, and never for a version.
 //!
-//! A file says what its source lacks, as bits of [`crate::file::Header::unseen`]; of formats that cannot say it,
-//! [`Unseen::of_format`] does.
+//! A file has what its source lacks, as bits of [`crate::file::Header::unseen`]; for formats without that field,
+//! [`Unseen::of_format`] has it.
 
 /// Declares the capabilities: bit, name, and what a trace without it cannot show.
 macro_rules! capabilities {
     ($($(#[doc = $doc:literal])* $bit:literal $name:ident $unseen:literal;)*) => {
-        /// What a source can tell; the number is the bit of [`Unseen`].
+        /// An ability of a source; the number is the bit of [`Unseen`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Capability { $($(#[doc = $doc])* $name = $bit,)* }
@@ -16,7 +16,7 @@ macro_rules! capabilities {
             /// All, by bit.
             pub const ALL: &[Capability] = &[$(Capability::$name),*];
 
-            /// What a trace whose source lacks this cannot show.
+            /// Describes what a trace whose source lacks this cannot show.
             pub const fn unseen(self) -> &'static str {
                 match self { $(Capability::$name => $unseen,)* }
             }
@@ -25,40 +25,40 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    /// Every call, interrupt and scheduling has its end: what runs inside of what is certain.
+    /// Every call, interrupt and scheduling has its end: nesting is certain.
     0 Returns "the ends of some calls and interrupts";
     /// Return values have 32 bits, with their sign; else 16, without.
     1 Values "return values of more than 16 bits";
-    /// Where events of a CPU are missing the trace says so, and since when each CPU was recorded.
+    /// The trace shows where events of a CPU are missing, and since when each CPU was recorded.
     2 Losses "where events are missing";
-    /// Of a thread that is first seen: whether it is one of the kernel, and which call it is in.
+    /// For a thread that is first seen: whether it is one of the kernel, and which call it is in.
     3 Tasks "which threads are the kernel's, and in which call one is when it is first seen";
     /// A new thread is woken by an event of its own.
     4 Births "the wakeups of new threads";
     /// The end of a thread is an event of its own.
     5 Exits "the ends of threads";
-    /// Every interrupt, by its vector: so silence tells something.
+    /// Every interrupt, by its vector: so silence is meaningful.
     6 Interrupts "some interrupts, and so where a CPU stood still";
-    /// When a control group has used up its CPU quota.
+    /// The times when a control group has used up its CPU quota.
     7 Quotas "waits for a CPU quota";
-    /// Who wakes whom.
+    /// The waker of each thread.
     8 Wakeups "wakeups";
-    /// When a CPU is idle.
+    /// The times when a CPU is idle.
     9 Idle "when CPUs are idle";
     /// Page faults and other exceptions.
     10 Faults "faults";
-    /// When the scheduler begins and ends; else a switch alone is seen.
+    /// The start and end of the scheduler; else only a switch is seen.
     11 Scheduler "time in the scheduler";
-    /// Begin and end of exceptions other than page faults; else those are points, where a signal comes of them.
+    /// The start and end of exceptions other than page faults; else those are points, if they result in a signal.
     12 Exceptions "exceptions other than page faults, but those of which a signal comes, and no end of any";
-    /// When page faults in the kernel's own code end; else those are points.
+    /// The end of page faults in the kernel's own code; else those are points.
     13 KernelFaults "how long page faults in the kernel take";
-    /// Entry and exit code is the kernel's; else it counts as what was interrupted, of interrupts as of calls that a
-    /// tracer or seccomp looks at first.
+    /// Entry and exit code counts as the kernel's; else it counts as the code that was interrupted, for interrupts as
+    /// for calls that a tracer or seccomp checks first.
     14 EntryCode "the kernel's entry and exit code, which counts as what was interrupted";
-    /// Who sends an interrupt to another CPU.
+    /// The sender of an interrupt to another CPU.
     15 Senders "who sends interrupts to other CPUs";
-    /// Which low-power state a CPU is in.
+    /// The low-power state that a CPU is in.
     16 IdleStates "in which low-power states idle CPUs are";
     /// Measured frequencies.
     17 Frequency "the frequency of CPUs";
@@ -70,29 +70,29 @@ capabilities! {
     20 MachineChecks "machine checks";
     /// Calls that seccomp or a tracer denies.
     21 Denied "system calls that seccomp or a tracer denies";
-    /// That a thread which waits is stopped, frozen, traced, or held up for memory.
+    /// Whether a waiting thread is stopped, frozen, traced, or held up for memory.
     22 Stops "whether a thread that waits is stopped, frozen, traced or held up for memory";
-    /// When page faults of programs end; else those are points.
+    /// The end of page faults of programs; else those are points.
     23 ProgramFaults "how long page faults of programs take";
     /// System calls.
     24 Calls "system calls";
     /// Softirqs.
     25 Softirqs "softirqs";
-    /// Which of two events within a microsecond was first, and what lies between them.
+    /// The order of two events within a microsecond, and the time between them.
     26 Moments "what is shorter than a microsecond";
-    /// What the host of this machine takes from its CPUs, if it has a host.
+    /// The time that the host of this machine takes from its CPUs, if it has a host.
     27 Steal "time that the host takes from this machine's CPUs";
 }
 
-/// The capabilities that a source lacks. A bit that is not known is of a younger recorder.
+/// The capabilities that a source lacks. An unknown bit is that of a newer recorder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen(pub u64);
 
 impl Unseen {
-    /// What the original's recorder, of formats 3 and 4, lacks.
+    /// The capabilities that the original's recorder, of formats 3 and 4, lacks.
     pub const ORIGINAL: Unseen = Unseen(0xff | 1 << Capability::Steal as u64);
 
-    /// What every source of tracepoints lacks, of kernels without the hooks.
+    /// The capabilities that every source of tracepoints lacks, on kernels without the hooks.
     pub const TRACEPOINTS: Unseen = Unseen::of(&[
         Capability::Quotas,
         Capability::Exceptions,
@@ -104,7 +104,7 @@ impl Unseen {
         Capability::Stops,
     ]);
 
-    /// What such a source lacks on some kernels and machines.
+    /// The capabilities that such a source lacks on some kernels and machines.
     pub const SOME_TRACEPOINTS: Unseen = Unseen::of(&[
         Capability::Interrupts,
         Capability::Scheduler,
@@ -126,7 +126,7 @@ impl Unseen {
         Unseen(bits)
     }
 
-    /// What sources lack whose files cannot say it themselves.
+    /// The capabilities that sources lack whose files cannot state it themselves.
     pub const fn of_format(format: u32) -> Unseen {
         match format {
             5.. => Unseen(0),
@@ -134,7 +134,7 @@ impl Unseen {
         }
     }
 
-    /// Whether the text of events that comes of such a file is in order of time; readers sort the original's.
+    /// Returns whether the text of events from such a file is in order of time; readers sort the original's.
     pub const fn orders_text(format: u32) -> bool {
         matches!(format, 5..)
     }
@@ -144,23 +144,23 @@ impl Unseen {
         Unseen(self.0 | others.0)
     }
 
-    /// The one that [`Capability::unseen`] describes so.
+    /// The capability that [`Capability::unseen`] describes by this text.
     pub fn from_text(text: &str) -> Option<Unseen> {
         let found = Capability::ALL.iter().find(|capability| capability.unseen() == text);
         found.map(|&capability| Unseen::of(&[capability]))
     }
 
-    /// Whether this is among them.
+    /// Returns whether this is among them.
     pub const fn has(self, capability: Capability) -> bool {
         self.0 >> capability as u64 & 1 != 0
     }
 
-    /// What the trace cannot show for lack of them, in order of their bits.
+    /// Returns what the trace cannot show for lack of them, in order of their bits.
     pub fn texts(self) -> impl Iterator<Item = &'static str> {
         Capability::ALL.iter().filter(move |&&one| self.has(one)).map(|one| one.unseen())
     }
 
-    /// Bits of capabilities that are not known.
+    /// The bits of unknown capabilities.
     pub const fn unknown(self) -> u64 {
         self.0 >> Capability::ALL.len() << Capability::ALL.len()
     }

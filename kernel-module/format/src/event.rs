@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What tools ask about an event: the table of `abi/table.rs` as data.
+//! The table of `abi/table.rs` as data, for tools.
 
 mod read;
 
@@ -10,7 +10,7 @@ use crate::abi::event::{line, Origin, Shape, NAME_BYTES};
 /// A row of the table: an event, or a range of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Where its numbers mean this.
+    /// The place where its numbers have this meaning.
     pub place: Place,
     /// The number.
     pub first: i32,
@@ -20,17 +20,17 @@ pub struct Row {
     pub constant: &'static str,
     /// The name of the last number's constant, in a range.
     pub last_constant: Option<&'static str>,
-    /// What the event is called that nothing else names; in a range followed by its place there.
+    /// The name of an event that nothing else names; in a range followed by its place there.
     pub name: &'static str,
-    /// Its argument words, where it has some.
+    /// Its argument words, if it has some.
     pub shape: Option<Shape>,
-    /// Who records it.
+    /// Its origin.
     pub origin: Origin,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
-/// Where a number means what a row says.
+/// The places where a number has the meaning of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In blocks only.
@@ -48,7 +48,7 @@ pub enum Place {
 /// Makes [`Kind`] and the list of its values.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident $constant:literal $name:literal;)*) => {
-        /// What an event or span is, as the page sorts them: those up to [`Kind::Sched`] are execution, which never
+        /// The kind of an event or span, as the page sorts them: those up to [`Kind::Sched`] are execution, which never
         /// overlaps on a CPU.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind {
@@ -129,7 +129,7 @@ kinds! {
     Name "NAME" "name";
 }
 
-/// How deep an activity nests; a call closes what cannot be below it.
+/// The depth at which an activity nests; a call closes what cannot be below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// User code, and idle.
@@ -146,7 +146,7 @@ pub enum Level {
     Sched,
 }
 
-/// What the number of an event line says.
+/// The class of the number of an event line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// A name.
@@ -224,13 +224,13 @@ event_table!(rows);
 /// A field of the argument words of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Its form.
     pub form: Form,
 }
 
-/// What an argument is. Numbers are little-endian; of those that share a word the first is lowest.
+/// The form of an argument. Numbers are little-endian; of those that share a word the first is lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A number of this many bits.
@@ -243,12 +243,12 @@ pub enum Form {
     Text(usize),
     /// A [`crate::abi::word::Call`].
     Call,
-    /// This many words, of what the trace describes itself.
+    /// This many words, which the trace itself describes.
     Words(usize),
 }
 
 impl Form {
-    /// How many bits it has.
+    /// Its number of bits.
     pub const fn bits(self) -> usize {
         match self {
             Form::Unsigned(bits) | Form::Signed(bits) => bits,
@@ -268,7 +268,7 @@ macro_rules! arguments {
 }
 
 impl Shape {
-    /// What the argument words are made of, in order, without a gap.
+    /// The fields of the argument words, in order, without a gap.
     pub const fn arguments(self) -> &'static [Argument] {
         match self {
             Shape::Nothing => arguments![],
@@ -328,12 +328,12 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     TABLES.into_iter().flatten()
 }
 
-/// What an entry of a block is.
+/// Returns the row of an entry of a block.
 pub fn of_entry(event: u16) -> Option<&'static Row> {
     find([BLOCK, EVERYWHERE], event.into())
 }
 
-/// What an event line is.
+/// Returns the row of an event line.
 pub fn of_line(event: u32) -> Option<&'static Row> {
     find([LINE, EVERYWHERE], i32::try_from(event).ok()?)
 }
@@ -387,7 +387,7 @@ impl Kind {
     }
 }
 
-/// What the event of a line is.
+/// Returns the class of the event of a line.
 #[inline]
 pub const fn class(event: u32) -> Class {
     match event {

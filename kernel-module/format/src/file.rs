@@ -29,22 +29,23 @@ pub const SECTION_BYTES: usize = 32;
 pub const CRC_AT: usize = 12;
 /// Section tag: names.
 pub const NAMES: [u8; 4] = *b"NAME";
-/// Section tag: what the kernel counted meanwhile; see [`crate::reading`].
+/// Section tag: readings of the kernel's counters; see [`crate::reading`].
 pub const COUNTERS: [u8; 4] = *b"KCNT";
-/// Section tag: what one process recorded into memory of its own: see [`crate::abi::programs`] and docs/format.md.
+/// Section tag: events that one process recorded into memory of its own: see [`crate::abi::programs`] and
+/// docs/format.md.
 pub const PROGRAM: [u8; 4] = *b"PROG";
-/// Section tag: which programs were refused how often, since they inserted faster than the recorder takes it: for each
-/// [`REFUSED_BYTES`], those of [`crate::abi::programs::Refused`].
+/// Section tag: programs that were refused, and how often, because they inserted faster than the recorder takes it: for
+/// each [`REFUSED_BYTES`], those of [`crate::abi::programs::Refused`].
 pub const REFUSED: [u8; 4] = *b"RATE";
 /// Bytes of a record of [`REFUSED`].
 pub const REFUSED_BYTES: usize = 32;
 /// Section tag: blocks of [`crate::abi::block::BYTES`], ordered by begin time.
 pub const BLOCKS: [u8; 4] = *b"BLOK";
 
-/// Section tag, of a stream: one moment on three clocks, up to which blocks were written as far as they were full; and a
-/// counter, u64: whatever happened before that is in the blocks so far.
+/// Section tag, in a stream: one moment on three clocks, up to which blocks were written as far as they were full; and
+/// a counter, u64: every event before that is in the blocks so far.
 pub const MOMENT: [u8; 4] = *b"TIME";
-/// Section tag, of a stream: its end, with the file header as it is known then.
+/// Section tag, in a stream: its end, with the file header as it is known then.
 pub const STOP: [u8; 4] = *b"STOP";
 
 /// First eight bytes of a file with the traces of several machines.
@@ -74,7 +75,7 @@ pub const FLAG_CONTINUED: u32 = 512;
 pub const FLAG_UNSTABLE: u32 = NOTE_UNSTABLE;
 /// [`Header::flags`]: the trace ended because the machine was about to sleep: suspend or hibernation.
 pub const FLAG_SLEEP: u32 = NOTE_SLEEP;
-/// [`Header::flags`]: a CPU took no interrupt when the trace was to end: its last block ends where it was seen.
+/// [`Header::flags`]: a CPU took no interrupt when the trace was to end: its last block ends where it was last seen.
 pub const FLAG_MUTE: u32 = NOTE_MUTE;
 
 /// The file header, decoded. Field order is file order.
@@ -113,9 +114,9 @@ pub struct Header {
     pub boot_id: [u8; 16],
     /// Names that programs gave and that were refused, since there were too many.
     pub refused_names: u64,
-    /// The same of their marks and other events.
+    /// The same for their marks and other events.
     pub refused_marks: u64,
-    /// What the source of the events cannot tell.
+    /// The capabilities that the source of the events lacks.
     pub unseen: Unseen,
 }
 
@@ -138,7 +139,7 @@ pub fn moment_from_bytes(bytes: &[u8; MOMENT_BYTES]) -> Moment {
 /// The header of a section, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What the payload is.
+    /// The kind of payload.
     pub tag: [u8; 4],
     /// CRC-32 of the payload, 0 for [`BLOCKS`].
     pub crc32: u32,
@@ -153,7 +154,7 @@ pub const CPU_OFFLINE: u32 = 1;
 /// It may go without its timer tick while it runs a thread (`nohz_full`).
 pub const CPU_TICKLESS: u32 = 2;
 
-/// What a name record names; `number` and `second` below are the record's two numbers.
+/// The kind of a name record; `number` and `second` below are the record's two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum NameKind {
@@ -167,7 +168,7 @@ pub enum NameKind {
     Syscall = 8,
     /// A 32-bit system call number.
     Syscall32 = 12,
-    /// This machine is a guest: the text says of what, `kvm` or `other`.
+    /// This machine is a guest: the text is the hypervisor, `kvm` or `other`.
     Hypervisor = 9,
     /// A virtual CPU of a guest that this machine runs: number is its thread, second its number in the guest. The text
     /// is [`crate::vcpu::Vcpu`]'s.
@@ -187,8 +188,8 @@ pub enum NameKind {
     /// A function of the kernel: number is the low half of the address where it starts, second the high one. Of those
     /// that have none, every sample is of one before it.
     Symbol = 0x106,
-    /// A part of a program's file that a process has in its memory and runs: number is the process, second only tells
-    /// its parts apart. docs/format.md has what the text says.
+    /// A part of a program's file that a process has in its memory and runs: number is the process, second only
+    /// distinguishes its parts. docs/format.md describes the text.
     Map = 0x107,
     /// The control group of a process: number is its first thread; or of another thread that is in another one.
     Cgroup = 0x10c,
@@ -233,7 +234,7 @@ pub const NAME_BYTES: usize = 12;
 pub struct Name<'a> {
     /// Kind number; see [`NameKind::from_number`].
     pub kind: u16,
-    /// What is named.
+    /// The number of what is named.
     pub number: u32,
     /// A second number, by kind.
     pub second: u32,
@@ -267,7 +268,7 @@ impl Header {
         bytes
     }
 
-    /// Reads a header; `None` if the magic or the size is another. The checksum is the caller's to compare.
+    /// Reads a header; `None` if the magic or the size is another. The caller compares the checksum.
     pub fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
         if bytes[..8] != MAGIC || u32_at(bytes, 8) as usize != HEADER_BYTES {
             return None;
@@ -310,7 +311,7 @@ impl Section {
 }
 
 impl<'a> Name<'a> {
-    /// The 12 bytes that stand before the text. Text of 64 KiB or more is the caller's to cut.
+    /// The 12 bytes before the text. The caller cuts text of 64 KiB or more.
     pub fn to_bytes(&self) -> [u8; NAME_BYTES] {
         let mut bytes = [0; NAME_BYTES];
         let mut out = Put { bytes: &mut bytes, at: 0 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The raw trace format, version 5: one definition, compiled into the kernel module and every tool.
 //!
-//! [`abi`] is what module and tools share in memory; [`file`] is the file that `kutrace_control` writes
-//! around the blocks, [`reading`] what the kernel counted meanwhile. docs/format.md draws both.
+//! [`abi`] is what module and tools share in memory; [`file`] is the file that `kutrace_control` writes around the
+//! blocks, [`reading`] the kernel's own counts in the meantime. docs/format.md draws both.
 
 #![no_std]
 #![forbid(unsafe_code)]

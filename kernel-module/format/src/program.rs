@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Reading what a program recorded into its area: of a copy, since the program may still write. Nothing is trusted.
+//! Reads the events that a program recorded into its area: from a copy, since the program may still write. Nothing is
+//! trusted.
 //!
 //! A section [`crate::file::PROGRAM`] holds one process:
 //!
@@ -17,14 +18,14 @@ use crate::abi::programs::{
 pub const HEAD_BYTES: usize = 48;
 /// Bytes of a grant.
 pub const GRANT_BYTES: usize = 32;
-/// A layout: what follows the grants is the area from its start on.
+/// A layout: the grants are followed by the area from its start on.
 pub const WHOLE_AREA: u32 = 0;
-/// A layout: what follows the grants is their bytes, in their order.
+/// A layout: the grants are followed by their bytes, in their order.
 pub const GRANTS_ALONE: u32 = 1;
 
-/// How many bytes of a copy have whole words, where a thread wrote while it was made, and `before` is an earlier copy of
-/// the same: up to the first entry that was not begun in that. A copy may have some bytes of a word from before it was
-/// written and some from after, but not if the one before it has any of the word.
+/// Returns how many bytes of a copy have whole words, if a thread wrote while it was made, and `before` is an earlier
+/// copy of the same: up to the first entry that was not begun in `before`. A copy may have some bytes of a word from
+/// before it was written and some from after, but not if the earlier copy has any of the word.
 pub fn whole(before: &[u8], copy: &[u8]) -> usize {
     let mut rest = copy;
     while let Some(word) = rest.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) {
@@ -41,13 +42,13 @@ pub fn whole(before: &[u8], copy: &[u8]) -> usize {
 /// An entry of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// When, whole TSC.
+    /// Its time, whole TSC.
     pub tsc: u64,
     /// [`MARK`], [`BEGIN`], [`END`], [`VALUE`], [`ASYNC_BEGIN`] or [`ASYNC_END`].
     pub kind: u32,
     /// The number of its name.
     pub name: u32,
-    /// What a [`VALUE`] is, and the number of an async part; else 0.
+    /// The value of a [`VALUE`], and the number of an async part; else 0.
     pub value: u64,
     /// The words of its fields.
     pub fields: &'a [u8],
@@ -66,13 +67,13 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Those of a grant whose bytes these are, granted at `tsc`.
+    /// The entries of a grant that has these bytes and was granted at `tsc`.
     pub fn new(words: &'a [u8], tsc: u64) -> Entries<'a> {
         Entries { rest: words, last: tsc, unfinished: 0, strange: 0 }
     }
 
-    /// How many bytes of a grant that is being filled are final, and the time of the last entry there: up to the first
-    /// entry that is not complete, or not begun.
+    /// Returns how many bytes of a grant that is being filled are final, and the time of the last entry there: up to
+    /// the first entry that is not complete, or not begun.
     pub fn settled(words: &'a [u8], tsc: u64) -> (usize, u64) {
         let mut entries = Entries::new(words, tsc);
         loop {
@@ -85,8 +86,8 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// How many bytes of a grant, granted at `tsc`, come before the first entry from the TSC `from` on, and the time of the
-    /// last entry in these.
+    /// Returns how many bytes of a grant, granted at `tsc`, come before the first entry from the TSC `from` on, and the
+    /// time of the last entry in these.
     pub fn before(words: &'a [u8], tsc: u64, from: u64) -> (usize, u64) {
         let mut entries = Entries::new(words, tsc);
         loop {
@@ -119,7 +120,7 @@ impl<'a> Entries<'a> {
         let step = (word as u32).wrapping_sub(self.last as u32) as i32;
         let tsc = self.last.saturating_add(step.max(0) as u64);
         match (kind(word), values.len() / 8) {
-            // The kernel says when the grant was made, so nothing in it is earlier.
+            // The kernel records when the grant was made, so nothing in it is earlier.
             (FULL_TIME, 1) if number(values) >= self.last => self.last = number(values),
             (MARK | BEGIN, _) | (END, 0) | (VALUE | ASYNC_END, 1) | (ASYNC_BEGIN, 1..) => {
                 self.last = tsc;
@@ -156,7 +157,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// A field of a name, and what an entry has for it.
+/// The value that an entry has for a field of its name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// A number.
@@ -171,9 +172,9 @@ pub enum Value<'a> {
     Hex(u64),
     /// A text, and whether it was cut.
     Text(&'a [u8], bool),
-    /// What the name says itself.
+    /// A value that is in the name itself.
     Constant(&'a [u8]),
-    /// The entry has none, or one that is none of the field's type.
+    /// The entry has none, or one that is not of the field's type.
     Missing,
 }
 
@@ -184,13 +185,13 @@ pub struct Fields<'a> {
     words: &'a [u8],
 }
 
-/// A text of a name taken apart: the name itself, and its fields with these words.
+/// Splits the text of a name: the name itself, and its fields with these words.
 pub fn fields<'a>(text: &'a [u8], words: &'a [u8]) -> (&'a [u8], Fields<'a>) {
     let (name, schema) = cut(text);
     (name, Fields { schema, words })
 }
 
-/// What is before the first zero, and what comes after it.
+/// Splits at the first zero, which is dropped.
 fn cut(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|&c| c == 0).unwrap_or(text.len());
     (&text[..end], text.get(end + 1..).unwrap_or_default())

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What the kernel's own counters said while a trace ran: the payload of the section [`crate::file::COUNTERS`].
+//! Readings of the kernel's own counters while a trace ran: the payload of the section [`crate::file::COUNTERS`].
 //!
 //! ```text
 //! reading:  0 file u16   2 zero u16   4 text bytes u32   8 before u64   16 after u64   24 text
 //! ```
 //!
-//! A reading is the whole text of one of the kernel's files, and the TSC right before and right after it was read. Of
-//! each file the first reading is from the start of the trace, the last from its end.
+//! A reading is the whole text of one of the kernel's files, and the TSC right before and right after it was read. The
+//! first reading of each file is from the start of the trace, the last from its end.
 
 /// Most bytes that the recorder keeps of readings.
 pub const READINGS_MAX: usize = 4 << 20;
@@ -14,10 +14,10 @@ pub const READINGS_MAX: usize = 4 << 20;
 /// Bytes before the text of a reading.
 pub const HEAD_BYTES: usize = 24;
 
-/// [`Reading::file`] of none: its text only fills a section up.
+/// [`Reading::file`] of no file: its text only fills a section up.
 pub const NOTHING: u16 = 0;
 
-/// [`Reading::file`] of something else that is left with a trace, and that becomes a name of its file: the description of
+/// [`Reading::file`] of other data that is left with a trace, and that becomes a name of its file: the description of
 /// the tracepoint whose place among those chosen is [`Reading::before`].
 pub const TRACEPOINT: u16 = 0x100;
 
@@ -42,7 +42,7 @@ impl CounterFile {
     pub const ALL: [CounterFile; 5] =
         [CounterFile::Loadavg, CounterFile::Interrupts, CounterFile::Softirqs, CounterFile::Stat, CounterFile::Vmstat];
 
-    /// Where it is.
+    /// Its path.
     pub const fn path(self) -> &'static str {
         match self {
             CounterFile::Interrupts => "/proc/interrupts",
@@ -63,12 +63,12 @@ pub struct Reading<'a> {
     pub before: u64,
     /// The TSC after that.
     pub after: u64,
-    /// What it said.
+    /// Its text.
     pub text: &'a [u8],
 }
 
 impl<'a> Reading<'a> {
-    /// The bytes that stand before the text. Text of 4 GiB or more is the caller's to cut.
+    /// The bytes before the text. The caller cuts text of 4 GiB or more.
     pub fn head(&self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
         bytes[..2].copy_from_slice(&self.file.to_le_bytes());
@@ -87,7 +87,7 @@ impl<'a> Reading<'a> {
         Some((Reading { file: first as u16, before: long(8)?, after: long(16)?, text }, rest))
     }
 
-    /// Which file it is of, if that is known.
+    /// The file it is of, if that is known.
     pub fn of(&self) -> Option<CounterFile> {
         CounterFile::ALL.into_iter().find(|file| *file as u16 == self.file)
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! A virtual CPU of a guest, as the file of its host tells: which guest's, and how the guest's counter runs.
+//! A virtual CPU of a guest, as the file of its host describes it: its guest, and the relation of the guest's counter
+//! to the host's.
 //!
 //! ```text
 //! 4711-12/0:-123456789:4294967296:32     guest / CPU : offset : ratio : bits of its fraction
 //! ```
 //!
-//! The guest's counter is the host's, times the ratio, plus the offset. A guest is called after its folder in KVM's
+//! The guest's counter is the host's, times the ratio, plus the offset. A guest is named after its folder in KVM's
 //! debugfs: the process that made it, and its descriptor.
 
 use core::fmt;
@@ -21,19 +22,19 @@ pub struct Vcpu<'a> {
     pub scale: Scale,
 }
 
-/// How a guest's counter follows from its host's.
+/// The relation of a guest's counter to its host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// What is added.
+    /// The number that is added.
     pub offset: i64,
-    /// What the host's counter is multiplied by before.
+    /// The factor that the host's counter is multiplied by first.
     pub ratio: u64,
     /// Bits of the ratio's fraction.
     pub bits: u32,
 }
 
 impl Scale {
-    /// That of a guest whose counter runs at the host's rate.
+    /// The scale of a guest whose counter runs at the host's rate.
     pub const fn by(offset: i64) -> Scale {
         Scale { offset, ratio: 1, bits: 0 }
     }

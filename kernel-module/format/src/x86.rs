@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Places in the ranges of events that mean the same on every x86-64 Linux: after `TRAP`, after `IRQ`, after `SOFTIRQ`.
-//! From `asm/trapnr.h`, `asm/irq_vectors.h` and `linux/interrupt.h`.
+//! Places in the ranges of events that have the same meaning on every x86-64 Linux: after `TRAP`, after `IRQ`, after
+//! `SOFTIRQ`. From `asm/trapnr.h`, `asm/irq_vectors.h` and `linux/interrupt.h`.
 
 use core::ops::RangeInclusive;
 
@@ -18,13 +18,13 @@ pub mod trap {
 pub mod vector {
     use super::RangeInclusive;
 
-    /// What devices may have.
+    /// The vectors that devices may have.
     pub const DEVICES: RangeInclusive<u32> = 0x20..=0xea;
     /// The timer of the CPU's own interrupt controller.
     pub const LOCAL_TIMER: u32 = 0xec;
     /// The timer of a CPU that Hyper-V lends.
     pub const HYPERV_TIMER: u32 = 0xed;
-    /// Work that could not be done where it came up.
+    /// Work deferred from a context that could not do it.
     pub const IRQ_WORK: u32 = 0xf6;
     /// A call that one CPU asks another to make.
     pub const CALL_FUNCTION_SINGLE: u32 = 0xfb;

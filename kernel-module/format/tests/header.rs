@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What C says by hand is what the format crate and `ffi.rs` say: the header of the patches, and that for stock kernels.
+//! The numbers and layouts written by hand in C are those of the format crate and `ffi.rs`: the header of the patches,
+//! and that for stock kernels.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -94,7 +95,7 @@ fn in_rust(member: &str, header: &str) -> String {
     format!("pub {name}: unsafe extern \"C\" fn({}){returns},", arguments.join(", "))
 }
 
-/// An argument with its name, which tells how many words there are.
+/// An argument with its name, which determines how many words there are.
 fn argument(c: &str) -> &str {
     match c {
         "const u64 *words" => "*const [u64; user::WORDS]",

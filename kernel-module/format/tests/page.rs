@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The page's tables, `viewer/data/tables.js`, made of the format crate's; `UPDATE_GOLDEN=1` writes them anew.
+//! The page's tables, `viewer/data/tables.js`, made from the format crate's; `UPDATE_GOLDEN=1` rewrites them.
 
 use std::fmt::Write;
 use std::fs;
@@ -33,7 +33,7 @@ fn constant(text: &mut String, doc: &str, name: &str, [open, close]: [&str; 2], 
     writeln!(text, "{line}\n{close});").unwrap();
 }
 
-/// How a number is written: as everywhere else if it is an event's.
+/// The form of a number: as everywhere else if it is an event's.
 fn number(n: i32) -> String {
     if n < 0 {
         n.to_string()
@@ -42,7 +42,7 @@ fn number(n: i32) -> String {
     }
 }
 
-/// The name of a constant that is called as a type is.
+/// The name of a constant that is named after a type.
 fn constant_case(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {
@@ -64,7 +64,7 @@ fn kind(kind: Kind) -> &'static str {
     Kind::ALL[shown as usize].1
 }
 
-/// The rows of what spans have, those first that come before others which have their number, too.
+/// The rows of spans, first those that come before others with the same number.
 fn of_spans() -> impl Iterator<Item = &'static Row> {
     let of = |place| rows().filter(move |row| row.place == place);
     of(Place::Span).chain(of(Place::Line)).chain(of(Place::Everywhere))

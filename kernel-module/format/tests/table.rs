@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The table of events: that its rows can all be met, and that headers and documents say what it says.
+//! The table of events: every row can be met, and headers and documents agree with it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use kutrace_format::abi::event::{self, line, may_insert, may_name, Origin, TaskS
 use kutrace_format::abi::word::{Call, EVENT_BITS};
 use kutrace_format::event::{of_entry, of_line, rows, Event, Kind, Place, Row, Work};
 
-/// What the document counts small returns from, which are of -128 and more.
+/// The number from which the document counts small returns, which are those of -128 and more.
 const RETURN_OF_ZERO: u32 = event::SMALL_RETURN as u32 + 128;
 
 fn read(path: &str) -> String {
@@ -51,7 +51,7 @@ fn nameable() -> BTreeSet<u32> {
     (0..1 << 16).filter(|&number| may_name(number.into())).collect()
 }
 
-/// Whether a number of this row is this row's, and not that of one before it.
+/// Returns whether a number of this row is this row's, and not that of an earlier one.
 fn is_met(row: &Row) -> bool {
     (row.first..=row.last).any(|number| {
         let found = match row.place {
@@ -148,7 +148,8 @@ fn the_format_s_document_tells_how_to_pass_over_what_is_not_in_its_table() {
 fn the_document_of_hooks_names_the_points_that_the_kernel_records() {
     let text = read("docs/hooks.md");
     let named: BTreeSet<&str> = text.split('`').skip(1).step_by(2).collect();
-    // Those that other words tell of: the switch, the wakeup's arc, and packets with what they are called after.
+    // Events that the document describes in other words: the switch, the wakeup's arc, and packets with what they are
+    // called after.
     let others = [event::SWITCH, event::RUNNABLE, event::RX_PACKET, event::TX_PACKET, event::SPECIAL];
     let points = rows().filter(|row| row.shape.is_some() && row.origin == Origin::Kernel);
     for row in points

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The text about a virtual CPU: that it reads as it was written, and that nothing else does.
+//! The text about a virtual CPU: it is read as it was written, and no other text is read.
 
 use kutrace_format::vcpu::{Scale, Vcpu};
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How much programs may insert on a CPU: so much a second, and what was not used of the last second at once.
+//! The limit for insertions by programs on a CPU: a number a second, and at once as many as were not used in the last
+//! second.
 //!
-//! Invariant: `core` only; comparisons and one addition, in whatever unit time has.
+//! Invariant: `core` only; comparisons and one addition, in any unit of time.
 
 #![forbid(unsafe_code)]
 
-/// A budget, and what of it has been used.
+/// A budget, and how much of it has been used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// The time up to which it is used up.
     used: u64,
     second: u64,
-    /// What one takes; 0 where there is no limit.
+    /// The time that one insertion uses up; 0 for no limit.
     cost: u64,
 }
 
@@ -26,10 +27,10 @@ impl Budget {
         Budget { used: 0, second, cost }
     }
 
-    /// Takes one at the time `now`; false if there is none left.
+    /// Takes one at the time `now`; false if none is left.
     #[inline]
     pub fn take(&mut self, now: u64) -> bool {
-        // What was left longer than a second ago has lapsed. A clock that stepped back has used up nothing.
+        // Budget left over from more than a second ago has lapsed. A clock that stepped back has used up nothing.
         let used = if self.used > now { 0 } else { self.used };
         let after = used.max(now.saturating_sub(self.second)).saturating_add(self.cost);
         let is_there = after <= now;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
-//! System calls are most of what there is to record, so they do without the depth. They come from a task, with
-//! preemption off, so no two of them nest: one word a CPU, the *call's end*, says which block one of them uses.
+//! System calls are the most frequent events, so they do without the depth. They come from a task, with preemption off,
+//! so no two of them nest: one word per CPU, the *call's end*, names the block that one of them uses.
 //!
-//! * A call says where its words will end after it has looked for the position and before it reads the clock. From
-//!   then on the block of the call's end neither goes back to the pool nor is begun. So the position cannot come round
-//!   to the same address once more, and if it moved before, the exchange fails, or the block came round before the
-//!   clock was read. Either way the words are the call's, and its time is in order.
-//! * A return is folded into the call only if the position is still the call's end. The block stays until the next
-//!   call or switch, so an interrupt between that look and the store takes nothing away.
-//! * Nothing shows when they are done. Who waits for the words of an earlier position waits for the depth to be 0
-//!   and for an RCU grace period, since preemption is off in them and RCU watches.
+//! * A call stores where its words will end after it has read the position and before it reads the clock. From then on
+//!   the block of the call's end neither goes back to the pool nor is begun. So the position cannot come round to the
+//!   same address once more, and if it moved before, the exchange fails, or the block came round before the clock was
+//!   read. Either way the words are the call's, and its time is in order.
+//! * A return is folded into the call only if the position is still the call's end. The block stays until the next call
+//!   or switch, so an interrupt between that check and the store takes nothing away.
+//! * Nothing shows when they are done. To wait for the words of an earlier position, wait for the depth to be 0 and for
+//!   an RCU grace period, since preemption is off in them and RCU watches.
 //!
-//! Invariants: as of [`crate::claim`].
+//! Invariants: those of [`crate::claim`].
 
 use crate::claim::{claim, claim_late, in_a_claim, Claim};
 use crate::lane::Lane;
 
-/// A lane in the hands of a task's system call or switch.
+/// A lane as a task's system call or switch uses it.
 #[derive(Clone, Copy)]
 pub struct TaskLane<L>(L);
 
 impl<L: Lane> TaskLane<L> {
-    /// The lane, in a hook that a task came to.
+    /// Wraps the lane, in a hook that a task has reached.
     ///
     /// # Safety
-    /// No other context of the CPU uses such a value until this one is gone: it is the task's own, not that of an
+    /// No other context of the CPU uses such a value until this one is gone: the hook is a task's own, not that of an
     /// interrupt, and preemption is off.
     #[inline(always)]
     pub unsafe fn new(lane: L) -> TaskLane<L> {
@@ -67,7 +67,7 @@ impl<L: Lane> TaskLane<L> {
         let TaskLane(lane) = self;
         in_a_claim(lane, || {
             lane.forget_call();
-            // SAFETY: a claim is under way until `write` has had the words.
+            // SAFETY: a claim is under way until `write` is done with the words.
             if let Some((claim, time)) = unsafe { claim_late::<L, BASE, WORDS, NOTED>(lane, number) } {
                 lane.set_call_time(time);
                 // SAFETY: the call is written there, next.
@@ -77,11 +77,11 @@ impl<L: Lane> TaskLane<L> {
         });
     }
 
-    /// Has `change` say what to add to the last word of the call before, given the counts since; false if that says
-    /// nothing, or something was recorded meanwhile.
+    /// Adds what `change` returns, given the counts since, to the last word of the call before; false if that is
+    /// `None`, or if an event was recorded in between.
     ///
-    /// The clock is read before the position: an interrupt that records something before that look prevents the
-    /// fold, one after it records later times than the return's.
+    /// The clock is read before the position is checked: an interrupt that records something before that check prevents
+    /// the fold, one after it records later times than the return's.
     #[inline(always)]
     pub fn fold(self, change: impl FnOnce(u64) -> Option<u32>) -> bool {
         let TaskLane(lane) = self;
@@ -92,7 +92,7 @@ impl<L: Lane> TaskLane<L> {
         }
         let Some(value) = change(duration) else { return false };
         // SAFETY: the word before the call's end is the call's last: this context, or the same at an earlier time, has
-        // written it, and its block stays this CPU's as long as the call's end does.
+        // written it, and its block stays this CPU's as long as it has the call's end.
         unsafe {
             lane.note(end.before(1));
             lane.add_before(end, value);
@@ -101,7 +101,7 @@ impl<L: Lane> TaskLane<L> {
         true
     }
 
-    /// As [`TaskLane::fold`]; `change` is given the word as it is, and says what it becomes.
+    /// Like [`TaskLane::fold`], but `change` is given the word as it is, and returns the new word.
     pub fn fold_long(self, change: impl FnOnce(u32, u64) -> Option<u32>) -> bool {
         let TaskLane(lane) = self;
         let end = lane.call_end();

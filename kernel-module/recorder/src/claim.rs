@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reserving words for an entry: lock-free, in any context of a CPU, NMI included.
 //!
-//! Each CPU has a *position*: the address of its next free word. A claim moves it forward by one
-//! compare-exchange that only this CPU makes, so it needs no `lock` prefix. Contexts of a CPU nest strictly: an
-//! interrupt between any two steps of a claim has finished all of its own claims when the claim continues. The
-//! *depth* counts the claims that are under way. From that follows all that this file promises:
+//! Each CPU has a *position*: the address of its next free word. A claim moves it forward by one compare-exchange that
+//! only this CPU makes, so it needs no `lock` prefix. Contexts of a CPU nest strictly: an interrupt between any two
+//! steps of a claim has finished all of its own claims when the claim continues. The *depth* counts the claims that are
+//! under way. Everything that this file guarantees follows from that:
 //!
-//! * No word belongs to two claims: whoever is interrupted before its exchange finds the position moved
-//!   and starts again.
+//! * No word belongs to two claims: a claim that is interrupted before its exchange finds the position moved and starts
+//!   again.
 //! * Time never goes backwards along a CPU's words: the clock is read after the position and the exchange
 //!   fails if anything was claimed since.
-//! * Every claim is less than 2^20 counts later than *since*, the time of a block's begin or a full time that stands
-//!   before it in the CPU's words, so 20 bits of time are enough: after that a new full time is claimed first.
-//! * A counter that steps back to before that time is as far from it, in unsigned numbers, as one long after it, so
-//!   the same comparison catches it: what follows goes into a block of its own, which says so. So does what finds a
-//!   gap while a claim is under way, whose full time may be later than since says.
-//! * A counter that steps back by less is not seen: what follows is read 2^20 counts too late, up to the next time that
-//!   is said in full. No word, order, value or count depends on it.
+//! * Every claim is less than 2^20 counts later than *since*, the time of a block's begin or of a full time before it
+//!   in the CPU's words, so 20 bits of time are enough: after that a new full time is claimed first.
+//! * A counter that steps back to before that time is as far from it, in unsigned numbers, as one long after it, so the
+//!   same comparison catches it: the following entries go into a block of their own, which is marked. The same happens
+//!   to a claim that finds a gap while another claim is under way, whose full time may be later than since shows.
+//! * A counter that steps back by less is not noticed: the following entries are read 2^20 counts too late, up to the
+//!   next full time. No word, order, value or count depends on it.
 //! * A block goes back to the pool only in an outermost claim, so never under a writer. And so no position ever
 //!   returns to an address while a claim that saw it there is under way: an equal address is the same moment.
 //! * With the depth seen at 0, every word before the position seen earlier is written.
 //!
-//! What is unsafe in the slow ways rests on three facts, which are called so below:
+//! The unsafe code of the slow paths rests on three facts, which have these names below:
 //!
-//! * *Under way*: while a claim of a context is, no other gives a block of the CPU's back. So the block of a position that
-//!   the claim has read is the CPU's still, and prepared.
-//! * *Moved*: where the exchange of a context has moved the position, the words that it moved over are that context's, and
-//!   nobody else ends the block that it moved out of.
-//! * *Held*: a block that `take` gave a context is nobody else's until the position is moved to it or it is put aside.
+//! * *Under way*: while a claim of a context is under way, no other claim gives a block of the CPU back. So the block
+//!   of a position that the claim has read is still the CPU's, and prepared.
+//! * *Moved*: where the exchange of a context has moved the position, the words that it moved over are that context's,
+//!   and nothing else ends the block that it moved out of.
+//! * *Held*: a block that `take` gave a context belongs to no other until the position is moved to it or it is put
+//!   aside.
 //!
 //! Invariants: `core` only; nothing here locks, waits, allocates, prints or wakes. The same code runs on the
 //! host under an explorer that interrupts it at every step (tests/host/recorder).
@@ -38,19 +39,18 @@ use crate::abi::event::{FULL_TIME, FULL_TIME_WORDS};
 use crate::abi::word::{entry, EVENT_BITS, TIME_PERIOD};
 use crate::lane::{Begin, Block, End, Lane, Position, NO_BLOCK};
 
-/// What a CPU gets that asks for a block.
+/// The result of asking for a block.
 enum Taken {
     /// This block.
     Block(Block),
     /// None is left.
     Empty,
-    /// Recording has not begun, or has ended: what happens now is not part of the trace.
+    /// Recording has not begun, or has ended: the event is not part of the trace.
     Closed,
 }
 
-/// `WORDS` words reserved for entries of one time, the first of them written. Only a claim makes one, and lends it
-/// for as long as it is under way: nobody writes into the words later. What is counted is counted for the event in word
-/// `NOTED`.
+/// `WORDS` words reserved for entries of one time, the first of them written. Only a claim makes one, and lends it for
+/// as long as it is under way: nothing writes into the words later. Counters are noted for the event in word `NOTED`.
 ///
 /// ```
 /// # use kutrace_recorder::{claim::{record, Claim}, lane::Lane};
@@ -97,21 +97,21 @@ impl<L: Lane, const WORDS: usize, const NOTED: usize> Claim<L, WORDS, NOTED> {
     }
 }
 
-/// Reserves `WORDS` words, writes event `BASE + number` into the first and has `write` fill the others; where there is
-/// no room, counts a loss.
+/// Reserves `WORDS` words, writes event `BASE + number` into the first and has `write` fill the others; if there is no
+/// room, counts a loss.
 #[inline(always)]
 pub fn record<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     lane: L,
     number: u32,
     write: impl Fn(&Claim<L, WORDS, NOTED>),
 ) {
-    // SAFETY: both ways leave it.
+    // SAFETY: both paths leave the claim.
     unsafe { lane.enter() };
     // SAFETY: the position is read here, and a claim is under way.
     match unsafe { claim::<L, BASE, WORDS, NOTED>(lane, lane.position(), lane.now(), number) } {
         Some(claim) => {
             write(&claim);
-            // SAFETY: entered above, and `write` has had the claim.
+            // SAFETY: entered above, and `write` is done with the claim.
             unsafe { lane.leave() };
         }
         // SAFETY: entered above, and nothing is claimed.
@@ -119,10 +119,10 @@ pub fn record<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     }
 }
 
-/// Out of the way of the common path, so that it needs no stack. Leaves the claim under way.
+/// Kept out of the common path, so that the common path needs no stack. Leaves the claim under way.
 ///
 /// # Safety
-/// As of [`Lane::leave`].
+/// See [`Lane::leave`].
 #[cold]
 #[inline(never)]
 unsafe fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
@@ -130,7 +130,7 @@ unsafe fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED:
     number: u32,
     write: impl Fn(&Claim<L, WORDS, NOTED>),
 ) {
-    // SAFETY: a claim is under way, as the caller says; it is left when `write` has had the words.
+    // SAFETY: a claim is under way, as the caller guarantees; it is left when `write` is done with the words.
     unsafe {
         if let Some((claim, _)) = claim_late::<L, BASE, WORDS, NOTED>(lane, number) {
             write(&claim);
@@ -139,16 +139,17 @@ unsafe fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED:
     }
 }
 
-/// As [`claim`], with whatever is in the way, and says when. `None` is a counted loss, or an event outside of the trace.
+/// Like [`claim`], but handles whatever is in the way, and also returns the time. `None` is a counted loss, or an event
+/// outside of the trace.
 ///
 /// # Safety
-/// As of [`claim_slow`].
+/// See [`claim_slow`].
 #[inline(always)]
 pub(crate) unsafe fn claim_late<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     lane: L,
     number: u32,
 ) -> Option<(Claim<L, WORDS, NOTED>, u64)> {
-    // SAFETY: as the caller says; what is returned is reserved.
+    // SAFETY: as the caller guarantees; what is returned is reserved.
     unsafe {
         let (at, time) = claim_slow(lane, WORDS)?;
         Some((reserved(lane, at, lane.entry::<BASE>(number, time)), time))
@@ -158,7 +159,7 @@ pub(crate) unsafe fn claim_late<L: Lane, const BASE: u16, const WORDS: usize, co
 /// Reserves words at `at` if nothing is in the way, and writes event `BASE + number` into the first.
 ///
 /// # Safety
-/// The context that calls has read `at` as position, and nobody gives its block back to the pool before the claim is
+/// The calling context has read `at` as position, and nothing gives its block back to the pool before the claim is
 /// written: a claim is under way, or the call's end is in it.
 #[inline(always)]
 pub(crate) unsafe fn claim<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
@@ -168,7 +169,7 @@ pub(crate) unsafe fn claim<L: Lane, const BASE: u16, const WORDS: usize, const N
     number: u32,
 ) -> Option<Claim<L, WORDS, NOTED>> {
     let first = lane.entry::<BASE>(number, time);
-    // SAFETY: on in the same block, from a position that the caller has read.
+    // SAFETY: forward in the same block, from a position that the caller has read.
     if !unsafe { lane.try_advance::<WORDS>(at, time) } {
         return None;
     }
@@ -176,10 +177,10 @@ pub(crate) unsafe fn claim<L: Lane, const BASE: u16, const WORDS: usize, const N
     Some(unsafe { reserved(lane, at, first) })
 }
 
-/// The claim of words that are reserved; writes the first.
+/// Makes the claim of words that are reserved; writes the first.
 ///
 /// # Safety
-/// The exchange of the context that calls has moved the position over the words from `at` on.
+/// The exchange of the calling context has moved the position over the words from `at` on.
 #[inline(always)]
 unsafe fn reserved<L: Lane, const WORDS: usize, const NOTED: usize>(
     lane: L,
@@ -194,21 +195,21 @@ unsafe fn reserved<L: Lane, const WORDS: usize, const NOTED: usize>(
     claim
 }
 
-/// Whether there is room for `words` words.
+/// Returns whether there is room for `words` words.
 const fn fits<L: Lane>(at: Position, words: usize) -> bool {
     at.offset() <= L::ROOM - 4 * words as u16
 }
 
-/// Reserves words after an interruption, after a gap in time, or in another block: where, and when. One function for all
-/// events.
+/// Reserves words after an interruption, after a gap in time, or in another block; returns position and time. One
+/// function for all events.
 ///
 /// # Safety
-/// A claim of the context that calls is under way, until the words are written.
+/// A claim of the calling context is under way, until the words are written.
 #[cold]
 #[inline(never)]
 unsafe fn claim_slow<L: Lane>(lane: L, words: usize) -> Option<(Position, u64)> {
     let mut held = None;
-    // SAFETY: under way, as the caller says; moved; held.
+    // SAFETY: under way, as the caller guarantees; moved; held.
     unsafe {
         let place = loop {
             let at = lane.position();
@@ -246,11 +247,11 @@ unsafe fn claim_slow<L: Lane>(lane: L, words: usize) -> Option<(Position, u64)> 
     }
 }
 
-/// Whether the counter may have stepped back to `time`: that is far from the last full time and before it, before the
-/// block, or seen by a claim inside of another, whose clock was read earlier.
+/// Returns whether the counter may have stepped back to `time`: a time that is far from the last full time and before
+/// it, before the block, or seen by a claim inside of another, whose clock was read earlier.
 ///
 /// # Safety
-/// A claim of the context that calls is under way, which has read `at` as position.
+/// A claim of the calling context is under way, which has read `at` as position.
 unsafe fn may_be_back<L: Lane>(lane: L, at: Position, time: u64) -> bool {
     let block = at.block();
     if block == NO_BLOCK || !lane.is_far(time) {
@@ -261,13 +262,13 @@ unsafe fn may_be_back<L: Lane>(lane: L, at: Position, time: u64) -> bool {
     is_before(time, lane.since()) || !lane.is_outermost() || lane.counter(time) < begin
 }
 
-/// Whether a time is before another, of times that are less than half of all numbers apart.
+/// Returns whether a time is before another, if the two are less than half of all numbers apart.
 const fn is_before(time: u64, other: u64) -> bool {
     (time.wrapping_sub(other) as i64) < 0
 }
 
-/// Writes the three words of a full time, and that it is the last. An interrupt that comes before that bridges once
-/// more, and the time that it keeps is later than this one: too early does no harm.
+/// Writes the three words of a full time, and stores it as the last one. An interrupt that comes before that bridges
+/// once more, and the time that it stores is later than this one: too early does no harm.
 ///
 /// # Safety
 /// The three words from `at` on are reserved for that.
@@ -280,18 +281,18 @@ unsafe fn write_full_time<L: Lane>(lane: L, at: Position, time: u64) {
     lane.set_since(time);
 }
 
-/// A block to go on in. Where the pool is empty, this CPU may have some to give back: claims inside of others, which
-/// moved on from them, do not.
+/// Finds a block to continue in. If the pool is empty, this CPU may have some to give back: claims inside of others,
+/// which moved on from these blocks, do not give them back.
 ///
 /// # Safety
-/// The context that calls holds what is `held`, and has read `at` as position in a claim that is under way.
+/// The calling context holds what is `held`, and has read `at` as position in a claim that is under way.
 unsafe fn take<L: Lane>(lane: L, at: Position, held: &mut Option<Block>) -> Taken {
     if !lane.is_open() {
         return Taken::Closed;
     }
     let current = at.block();
-    // SAFETY: under way. Where blocks are retired no other claim that counts is: in this one the position was in the
-    // block, and it has taken no other; whoever came in between moved on from there.
+    // SAFETY: under way. Where blocks are retired no other claim that the depth counts is under way: in this claim the
+    // position was in the block, and it has taken no other; any claim that came in between moved on from there.
     unsafe {
         hold(lane, held);
         if held.is_none() && lane.is_outermost() && current != NO_BLOCK && lane.oldest() != current {
@@ -302,11 +303,11 @@ unsafe fn take<L: Lane>(lane: L, at: Position, held: &mut Option<Block>) -> Take
     held.map_or(Taken::Empty, Taken::Block)
 }
 
-/// Has a block in hand, if there is one: that from an attempt before, the spare, or one from the pool; not that of the
-/// last call, which an interrupted call may have seen before it was given back.
+/// Gets hold of a block, if there is one: the one from an earlier attempt, the spare, or one from the pool; not that of
+/// the last call, which an interrupted call may have seen before it was given back.
 ///
 /// # Safety
-/// The context that calls holds what is `held`.
+/// The calling context holds what is `held`.
 unsafe fn hold<L: Lane>(lane: L, held: &mut Option<Block>) {
     *held = held.or_else(|| lane.take_spare()).or_else(|| lane.take_block());
     if let Some(block) = *held {
@@ -318,14 +319,14 @@ unsafe fn hold<L: Lane>(lane: L, held: &mut Option<Block>) {
     }
 }
 
-/// Where an interrupt got there first, the block in hand is kept for later. If there is a spare already, it goes back
+/// Keeps the held block for later, if an interrupt got there first. If there is a spare already, the block goes back
 /// unused.
 ///
 /// # Safety
-/// The context that calls holds the block.
+/// The calling context holds the block.
 unsafe fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
     let Some(block) = held else { return };
-    // SAFETY: held, as the caller says.
+    // SAFETY: held, as the caller guarantees.
     unsafe {
         if !lane.keep_spare(block) {
             lane.give_block(block);
@@ -333,14 +334,15 @@ unsafe fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
     }
 }
 
-/// Ends the block of `old` and continues in `block`, with `words` words reserved. False if the position moved since.
+/// Ends the block of `old` and continues in `block`, with `words` words reserved. False if the position has moved
+/// since.
 ///
 /// # Safety
-/// The context that calls holds `block`; if this is true, no more. A claim of it is under way, which has read `old` as
-/// position.
+/// The calling context holds `block`, and no longer does so if this is true. A claim of it is under way, which has read
+/// `old` as position.
 unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block, words: usize) -> bool {
     let (full, since) = (old.block(), lane.since());
-    // SAFETY: under way and held, as the caller says; from the exchange on moved.
+    // SAFETY: under way and held, as the caller guarantees; from the exchange on moved.
     unsafe {
         let sequence = if full == NO_BLOCK { 0 } else { 1 + lane.sequence(full) };
         let how = if may_be_back(lane, old, time) { Begin::Back } else { Begin::Onward };
@@ -371,14 +373,14 @@ unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block
 /// alone.
 ///
 /// # Safety
-/// The outermost claim is that of the context that calls, in which the position was in `current`, and which uses no
-/// block before it.
+/// The outermost claim is that of the calling context, in which the position was in `current`, and which uses no block
+/// before it.
 unsafe fn retire<L: Lane>(lane: L, current: Block) {
     let call = lane.call_end().block();
     let mut kept = None;
     let mut block = lane.oldest();
-    // SAFETY: the blocks before `current` are this CPU's, each followed by another; as the caller says no claim that counts
-    // uses one, nor does a call those that are given back.
+    // SAFETY: the blocks before `current` are this CPU's, each followed by another; as the caller guarantees, no claim
+    // that the depth counts uses one, and no call uses those that are given back.
     unsafe {
         while block != current {
             let next = lane.following(block);
@@ -397,11 +399,12 @@ unsafe fn retire<L: Lane>(lane: L, current: Block) {
     }
 }
 
-/// The counter when a block ends at `time`: if the clock has stepped back since, one that none of its entries reaches,
-/// but for those after a full time that is not known yet. Nor need it be known yet when the block has begun.
+/// Returns the counter at the end of a block that ends at `time`: if the clock has stepped back since, one that none of
+/// its entries reaches, except those after a full time that is not known yet. Nor need it be known yet when the block
+/// has begun.
 ///
 /// # Safety
-/// A claim of the context that calls is under way, in which the block was the position's.
+/// A claim of the calling context is under way, in which the block was the position's.
 unsafe fn end<L: Lane>(lane: L, block: Block, since: u64, time: u64) -> u64 {
     // SAFETY: under way.
     let begin = unsafe { lane.begin(block) };
@@ -411,11 +414,11 @@ unsafe fn end<L: Lane>(lane: L, block: Block, since: u64, time: u64) -> u64 {
     }
 }
 
-/// Ends a CPU's block where no other follows now, so that nothing shorter slips in after what is missing.
-/// False if the position moved since `at`: there may be room again.
+/// Ends a CPU's block if no other follows now, so that no shorter event slips in after a missing one. False if the
+/// position has moved since `at`: there may be room again.
 ///
 /// # Safety
-/// A claim of the context that calls is under way, which has read `at` as position.
+/// A claim of the calling context is under way, which has read `at` as position.
 unsafe fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
     if at.is_sealed() {
         return lane.position() == at;
@@ -430,8 +433,8 @@ unsafe fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
     moved
 }
 
-/// Ends the block that this CPU fills, for good: the lane is closed, and a claim under way that has a block in hand
-/// finds the position moved.
+/// Ends the block that this CPU fills, for good: the lane is closed, and a claim under way that holds a block finds the
+/// position moved.
 pub fn close<L: Lane>(lane: L, why: End) {
     in_a_claim(lane, || loop {
         let at = lane.position();
@@ -448,8 +451,9 @@ pub fn close<L: Lane>(lane: L, why: End) {
     });
 }
 
-/// Ends the block that this CPU fills and continues in a new one, so that all it has recorded can be read. False if the
-/// pool is empty. Claims in contexts below may still write into the block ended: wait for depth 0 and for the calls.
+/// Ends the block that this CPU fills and continues in a new one, so that everything recorded so far can be read. False
+/// if the pool is empty. Claims in contexts below may still write into the block that has ended: wait for depth 0 and
+/// for the calls.
 pub fn rotate<L: Lane>(lane: L) -> bool {
     in_a_claim(lane, || {
         let mut held = None;
@@ -473,7 +477,7 @@ pub fn rotate<L: Lane>(lane: L) -> bool {
     })
 }
 
-/// The number of the block that the next entry goes into, if it fits there.
+/// Returns the number of the block that the next entry goes into, if it fits there.
 pub fn block_number<L: Lane>(lane: L) -> Option<u64> {
     in_a_claim(lane, || {
         let block = lane.position().block();
@@ -488,7 +492,7 @@ pub(crate) fn in_a_claim<L: Lane, R>(lane: L, work: impl FnOnce() -> R) -> R {
     // SAFETY: left below.
     unsafe { lane.enter() };
     let result = work();
-    // SAFETY: entered above, and `work` has done with its positions and blocks.
+    // SAFETY: entered above, and `work` is done with its positions and blocks.
     unsafe { lane.leave() };
     result
 }

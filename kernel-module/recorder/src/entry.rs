@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an event becomes: an entry and its argument words, or a return folded into the call before it.
+//! Turns events into entries: an entry and its argument words, or a return folded into the call before it.
 //!
 //! Invariants: no hook fails, waits or calls the kernel; a return is folded only when nothing was claimed
 //! on this CPU since its call; every block names each task it switches to, before the switch or right after it.
@@ -15,7 +15,7 @@ use crate::call::TaskLane;
 use crate::claim::{block_number, record, Claim};
 use crate::lane::Lane;
 
-/// What naming tasks needs in addition to a lane.
+/// Methods that naming tasks needs in addition to a lane.
 pub trait Naming: Lane {
     /// A task that is about to run.
     type Task;
@@ -24,9 +24,10 @@ pub trait Naming: Lane {
     fn pid(&self, task: &Self::Task) -> u32;
     /// The argument words of its task entry.
     fn words(&self, task: &Self::Task) -> [u32; TASK_WORDS];
-    /// Whether the block of this number has no name yet of the task; says that it has one now. Interrupts are off.
+    /// Returns whether the block of this number has no name of the task yet, and notes that it has one now. Interrupts
+    /// are off.
     fn must_name(&self, block: Option<u64>, task: &Self::Task) -> bool;
-    /// An entry of its own is made, of which the kernel knows nothing.
+    /// Counts an entry that the recorder makes on its own, without a call of the kernel.
     fn count_more(&self);
 }
 
@@ -61,8 +62,8 @@ pub fn syscall<L: Lane>(lane: TaskLane<L>, nr: u32, arg: u64) {
     lane.record::<SYSCALL, _, _>(nr, move |claim: &Claim<L, 2>| claim.set::<1>(Call::open(arg)));
 }
 
-/// Records the return of a system call: folded into the call if that is the last thing recorded. Asks for its number,
-/// below 512, if it must.
+/// Records the return of a system call: folded into the call if that was recorded last. Calls `number` for the call's
+/// number, below 512, only if needed.
 #[inline(always)]
 pub fn syscall_return<L: Lane>(lane: TaskLane<L>, value: i64, number: impl FnOnce() -> u32) {
     if !lane.fold(|duration| Call::short_return(duration, value)) {
@@ -70,7 +71,7 @@ pub fn syscall_return<L: Lane>(lane: TaskLane<L>, value: i64, number: impl FnOnc
     }
 }
 
-/// Records a return that is not short: folded all the same, or on its own.
+/// Records a return that is not short: still folded if possible, else on its own.
 #[cold]
 #[inline(never)]
 fn long_return<L: Lane>(lane: TaskLane<L>, value: i64, number: impl FnOnce() -> u32) {
@@ -86,7 +87,7 @@ fn long_return<L: Lane>(lane: TaskLane<L>, value: i64, number: impl FnOnce() -> 
     }
 }
 
-/// Records a switch to `next`, and who that is where its block does not say so yet.
+/// Records a switch to `next`, and the identity of `next` if its block does not have it yet.
 #[inline(always)]
 pub fn switch_to<L: Naming>(lane: TaskLane<L>, next: &L::Task) {
     lane.forget_call();
@@ -99,7 +100,7 @@ pub fn switch_to<L: Naming>(lane: TaskLane<L>, next: &L::Task) {
         switch_to_named(lane, lane.words(next));
     } else {
         value(lane, SWITCH.into(), pid);
-        // It may have gone into a block that has no name of the task yet.
+        // The switch may have gone into a block that has no name of the task yet.
         if block_number(lane) != block {
             lane.count_more();
             task(lane, lane.words(next));
@@ -107,7 +108,7 @@ pub fn switch_to<L: Naming>(lane: TaskLane<L>, next: &L::Task) {
     }
 }
 
-/// Records a switch to the task that `words` tell of, in the same block as who it is.
+/// Records a switch to the task that `words` describe, in the same block as its identity.
 #[inline(always)]
 fn switch_to_named<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     record::<L, TASK, _, _>(lane, 0, move |claim: &Claim<L, { 1 + TASK_WORDS + 2 }, { 1 + TASK_WORDS }>| {
@@ -117,7 +118,7 @@ fn switch_to_named<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     });
 }
 
-/// Records who a task is.
+/// Records the identity of a task.
 #[inline(always)]
 pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     record::<L, TASK, _, _>(lane, 0, move |claim: &Claim<L, { 1 + TASK_WORDS }>| {
@@ -125,7 +126,7 @@ pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     });
 }
 
-/// Records which control group a task is in: pid, id.
+/// Records the control group of a task: pid, id.
 #[inline(always)]
 pub fn member<L: Lane>(lane: L, words: [u32; 2]) {
     record::<L, MEMBER, _, _>(lane, 0, move |claim: &Claim<L, 3>| claim.set_after::<0, 2>(words));
@@ -137,10 +138,10 @@ pub fn packet<L: Lane>(lane: L, event: u32, words: [u32; 4]) {
     record::<L, 0, _, _>(lane, event, move |claim: &Claim<L, 5>| claim.set_after::<0, 4>(words));
 }
 
-/// Records what a tracepoint says, by its number among those chosen: its words, in the smallest entry that has room for
-/// them, filled with zeros; or as many as the largest has room for.
+/// Records the words of a tracepoint, by its number among those chosen: in the smallest entry that has room for them,
+/// filled with zeros; or as many as the largest has room for.
 pub fn tracepoint<L: Lane>(lane: L, number: u32, words: &[u32]) {
-    // Of entries with one, 3, 7, 15 and 31 words, the first that has as many.
+    // The first of the entries with 1, 3, 7, 15 and 31 words that has as many.
     let size = (words.len().max(1).ilog2()).min(4);
     let event = u32::from(TRACEPOINT) + size * 16 + (number & 15);
     match size {
@@ -152,7 +153,7 @@ pub fn tracepoint<L: Lane>(lane: L, number: u32, words: &[u32]) {
     }
 }
 
-/// The first `N` words, zeros where there are less.
+/// Returns the first `N` words, filled with zeros if there are fewer.
 #[inline(always)]
 fn first<const N: usize>(words: &[u32]) -> [u32; N] {
     let mut first = [0; N];

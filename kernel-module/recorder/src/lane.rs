@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A CPU as the recorder sees it: its state, its blocks and its clock, each of whose steps is one method. The kernel's
-//! is `this_cpu.rs`; the explorer's machine is another, and so is that of the bench.
+//! A CPU as the recorder sees it: its state, its blocks and its clock, with one method for each step. The kernel's
+//! implementation is `this_cpu.rs`; the explorer's machine and the bench have their own.
 //!
 //! Invariant: `core` only.
 
@@ -8,7 +8,7 @@ use crate::abi::block;
 
 /// The address of a word in a block.
 ///
-/// Safe code makes none from a number, since words are written there:
+/// Safe code cannot make one from a number, since words are written there:
 ///
 /// ```
 /// use kutrace_recorder::lane::Position;
@@ -29,7 +29,7 @@ pub struct Position(u64);
 
 /// The address of a block, a multiple of its size.
 ///
-/// Safe code makes none from a number:
+/// Safe code cannot make one from a number:
 ///
 /// ```
 /// use kutrace_recorder::lane::Block;
@@ -48,14 +48,14 @@ pub struct Position(u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block(u64);
 
-/// What a CPU fills that has taken no block yet.
+/// The block of a CPU that has not taken one yet.
 pub const NO_BLOCK: Block = Block(0);
 
 /// A call's end that no position equals: no call can be folded.
 pub const NO_CALL: Position = Position(0);
 
 impl Position {
-    /// The position of this address.
+    /// Returns the position of this address.
     ///
     /// # Safety
     /// [`Position::address`] gave the address.
@@ -82,13 +82,13 @@ impl Position {
         Position(self.0.wrapping_sub(words as u64 * 4))
     }
 
-    /// Bytes of the block that lie before the position.
+    /// Returns the number of bytes of the block before the position.
     #[inline(always)]
     pub const fn offset(self) -> u16 {
         self.0 as u16
     }
 
-    /// Whether the block has ended.
+    /// Returns whether the block has ended.
     pub const fn is_sealed(self) -> bool {
         self.offset() >= SEALED
     }
@@ -124,13 +124,13 @@ impl Block {
         self.0 as *mut block::Header
     }
 
-    /// Where the block's first entry goes.
+    /// The position of the block's first entry.
     pub(crate) const fn begin(self) -> Position {
         Position(self.0 + 4 * block::HEADER_WORDS as u64)
     }
 
     /// A position where no entry fits, for as long as there is no other block. No position is 1 or 2 more than another:
-    /// that is where [`Lane::try_advance`] may look for it if it is not to move.
+    /// [`Lane::try_advance`] may expect the position there if it is not to move.
     pub const fn sealed(self) -> Position {
         Position(self.0 + block::BYTES as u64 - 1)
     }
@@ -141,7 +141,7 @@ impl Block {
     }
 }
 
-/// From this offset on, past all that entries may fill, a position says that its block has ended.
+/// From this offset on, past the end of any entry, a position means that its block has ended.
 const SEALED: u16 = (block::BYTES - 5) as u16;
 
 /// The recorder state of the CPU this runs on, and the pool of blocks. Every method is one step: an
@@ -155,49 +155,48 @@ pub unsafe trait Lane: Copy {
     /// Bytes of a block that header and entries may fill, at most all but the last two words.
     const ROOM: u16;
 
-    /// A claim is under way on this CPU, one more.
+    /// Counts one more claim under way on this CPU.
     ///
     /// # Safety
-    /// The context that calls ends it with [`Lane::leave`] before it is gone.
+    /// The calling context ends it with [`Lane::leave`] before it is gone.
     unsafe fn enter(&self);
-    /// And one less.
+    /// Counts one claim less.
     ///
     /// # Safety
-    /// It ends the [`Lane::enter`] of the same context, whose positions and blocks are used no more.
+    /// It ends the [`Lane::enter`] of the same context, whose positions and blocks are not used any more.
     unsafe fn leave(&self);
-    /// Whether no other claim is under way.
+    /// Returns whether no other claim is under way.
     fn is_outermost(&self) -> bool;
 
-    /// Where the next word goes.
+    /// The position of the next word.
     fn position(&self) -> Position;
-    /// Moves the position from `old` to `new`; false, and no change, if it is not `old` any more.
+    /// Moves the position from `old` to `new`; false, and no change, if it is no longer `old`.
     ///
     /// # Safety
     /// `new` is in the block of `old`, not before it, or in a block that the context holds, and prepared.
     unsafe fn try_move(&self, old: Position, new: Position) -> bool;
-    /// Moves the position `old` forward by this many words; false, and no change, if it is not `old` any more, the
-    /// block has no room for them, or `time` [is far](Lane::is_far), at which it may look before it looks at the
-    /// position.
+    /// Moves the position `old` forward by this many words; false, and no change, if it is no longer `old`, the block
+    /// has no room for them, or `time` [is far](Lane::is_far), which may be checked before the position.
     ///
     /// # Safety
-    /// As of [`Lane::try_move`]: the context that calls has read `old` as position.
+    /// See [`Lane::try_move`]: the calling context has read `old` as position.
     unsafe fn try_advance<const WORDS: usize>(&self, old: Position, time: u64) -> bool;
     /// The clock.
     fn now(&self) -> u64;
-    /// What the clock's time is as counter.
+    /// Converts the clock's time to a counter.
     fn counter(&self, time: u64) -> u64;
     /// The entry of event `BASE + number` at the clock's time `time`.
     fn entry<const BASE: u16>(&self, number: u32, time: u64) -> u32;
-    /// The clock's time of the last full time, or of the block's begin.
+    /// The clock's time at the last full time, or at the block's begin.
     fn since(&self) -> u64;
     /// Moves [`Lane::since`].
     fn set_since(&self, time: u64);
-    /// Whether `time` is not less than 2^20 - 1 counts after [`Lane::since`], or before it.
+    /// Returns whether `time` is 2^20 - 1 counts or more after [`Lane::since`], or before it.
     fn is_far(&self, time: u64) -> bool;
-    /// Told of each event once, when its time is known, with the word that stands for it.
+    /// Called once for each event, when its time is known, with the word that stands for it.
     ///
     /// # Safety
-    /// As of [`Lane::store`].
+    /// See [`Lane::store`].
     unsafe fn note(&self, at: Position);
     /// Counts an event that found no room.
     fn count_loss(&self);
@@ -207,23 +206,23 @@ pub unsafe trait Lane: Copy {
     /// Writes a word.
     ///
     /// # Safety
-    /// The word lies in a block that is this CPU's, and belongs to a claim of the context that calls.
+    /// The word is in a block of this CPU, and belongs to a claim of the calling context.
     unsafe fn store(&self, at: Position, word: u32);
     /// Reads back a word.
     ///
     /// # Safety
-    /// As of [`Lane::store`], and the word was written.
+    /// See [`Lane::store`]; the word was written.
     unsafe fn load(&self, at: Position) -> u32;
     /// Adds to the word before `end`.
     ///
     /// # Safety
-    /// As of [`Lane::load`].
+    /// See [`Lane::load`].
     unsafe fn add_before(&self, end: Position, value: u32);
 
     /// Writes the header of a block, all but its magic number.
     ///
     /// # Safety
-    /// The context that calls holds the block, and nobody writes into it.
+    /// The calling context holds the block, and nothing writes into it.
     unsafe fn prepare_block(&self, block: Block, sequence: u64, begin: u64, how: Begin);
     /// Completes the header: the block is part of the trace.
     ///
@@ -233,7 +232,7 @@ pub unsafe trait Lane: Copy {
     /// Writes into the header how far the block of `at` is filled, when that was, and why it ends.
     ///
     /// # Safety
-    /// The block is this CPU's, prepared, and nobody else ends it.
+    /// The block is this CPU's, prepared, and nothing else ends it.
     unsafe fn end_block(&self, at: Position, time: u64, why: End);
     /// Writes into the header of a block that has ended how many events the CPU has lost since the start, now that another
     /// follows.
@@ -241,17 +240,17 @@ pub unsafe trait Lane: Copy {
     /// # Safety
     /// The block is this CPU's, and ended by it.
     unsafe fn end_loss(&self, block: Block);
-    /// When the block began, as prepared.
+    /// Returns the time when the block began, as prepared.
     ///
     /// # Safety
     /// The block is this CPU's, and prepared; a claim is under way.
     unsafe fn begin(&self, block: Block) -> u64;
-    /// The block's number among its CPU's, as prepared.
+    /// Returns the block's number among its CPU's, as prepared.
     ///
     /// # Safety
-    /// As of [`Lane::begin`].
+    /// See [`Lane::begin`].
     unsafe fn sequence(&self, block: Block) -> u64;
-    /// Remembers which block follows on this CPU.
+    /// Stores which block follows on this CPU.
     ///
     /// # Safety
     /// `block` is one of the pool's.
@@ -259,24 +258,24 @@ pub unsafe trait Lane: Copy {
     /// The block that follows `block` on this CPU.
     ///
     /// # Safety
-    /// As of [`Lane::set_following`], which was called for it.
+    /// See [`Lane::set_following`], which was called for `block`.
     unsafe fn following(&self, block: Block) -> Block;
 
-    /// Takes the block kept aside, if there is one.
+    /// Takes the spare block, if there is one.
     fn take_spare(&self) -> Option<Block>;
-    /// Keeps a block aside; false if there is one already.
+    /// Keeps a block as the spare; false if there is one already.
     ///
     /// # Safety
-    /// The context that calls holds the block, and holds it no more if that is true.
+    /// The calling context holds the block, and no longer holds it if the result is true.
     unsafe fn keep_spare(&self, block: Block) -> bool;
-    /// Whether recording has begun and not ended.
+    /// Returns whether recording has begun and not ended.
     fn is_open(&self) -> bool;
     /// Takes a block from the pool, unless none is left.
     fn take_block(&self) -> Option<Block>;
     /// Gives a block back to the pool.
     ///
     /// # Safety
-    /// The block is this CPU's, and nobody will use it any more.
+    /// The block is this CPU's, and is not used any more.
     unsafe fn give_block(&self, block: Block);
 
     /// The oldest block not yet given back.
@@ -287,33 +286,33 @@ pub unsafe trait Lane: Copy {
     /// The block is this CPU's, and all others of the CPU that are not given back follow it.
     unsafe fn set_oldest(&self, block: Block);
 
-    /// Where this CPU's last call ends, or [`NO_CALL`].
+    /// The end of this CPU's last call, or [`NO_CALL`].
     fn call_end(&self) -> Position;
-    /// Whether that is the position.
+    /// Returns whether `end` is the position.
     fn ends_at(&self, end: Position) -> bool;
-    /// Remembers where a call ends: its block is kept until this moves on.
+    /// Stores where a call ends: its block is kept until this moves on.
     ///
     /// # Safety
     /// The task's call ends there, and is written before the task looks for it, or forgotten.
     unsafe fn set_call_end(&self, end: Position);
-    /// Makes that [`NO_CALL`].
+    /// Sets it to [`NO_CALL`].
     fn forget_call(&self);
-    /// Remembers the clock's time of that call.
+    /// Stores the clock's time of that call.
     fn set_call_time(&self, time: u64);
-    /// Counts from that call to `time`.
+    /// Returns the counts from that call to `time`.
     fn since_call(&self, time: u64) -> u64;
 }
 
-/// How a block begins.
+/// The way a block begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Begin {
-    /// Later than all before it on its CPU.
+    /// It is later than all before it on its CPU.
     Onward,
     /// The counter has stepped back, or may have.
     Back,
 }
 
-/// Why a block ends.
+/// The reason why a block ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// The CPU continues in another block, or recording ends.

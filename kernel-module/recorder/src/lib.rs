@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The recorder: how an event becomes words in a block, whatever the CPU, the kernel and the memory. The way of an
-//! event is [`entry`] -> [`claim`] -> [`lane`], of a system call [`entry`] -> [`call`] -> [`lane`].
+//! The recorder: turns events into words in a block, whatever the CPU, the kernel and the memory. The path of an event
+//! is [`entry`] -> [`claim`] -> [`lane`], that of a system call [`entry`] -> [`call`] -> [`lane`].
 //!
 //! The module compiles these files as its own; the explorer (tests/host/recorder) and the bench use the crate.
 

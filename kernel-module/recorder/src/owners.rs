@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who has each block of the pool: nobody, a CPU, or the reader of a stream. CPUs take blocks and give them back at the
-//! same time, in any context, without a lock.
+//! The owner of each block of the pool: none, a CPU, or the reader of a stream. CPUs take blocks and give them back at
+//! the same time, in any context, without a lock.
 //!
-//! Invariants: `core` only. A block is one CPU's from the exchange that takes it until it is given back. Of a stream a free
-//! block is in the list of the free ones, once.
+//! Invariants: `core` only. A block is one CPU's from the exchange that takes it until it is given back. A free block
+//! of a stream is in the free list, once.
 //!
-//! What may run while others do calls `step` before each of its steps. In the kernel that does nothing; in the explorer
-//! (tests/host/owners_of_blocks.rs, tests/host/recorder) it is where others come in between.
+//! Methods that may run concurrently call `step` before each of their steps. In the kernel that does nothing; in the
+//! explorer (tests/host/owners_of_blocks.rs, tests/host/recorder) other contexts come in between there.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -16,14 +16,14 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::abi::block::BYTES;
 use crate::lane::Block;
 
-/// What becomes of a block that its CPU gives back.
+/// The next state of a block that its CPU gives back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reuse {
-    /// It is not used again: each is taken once.
+    /// It is not used again: each block is taken once.
     Never,
     /// It is free.
     AtOnce,
-    /// It is full, and free when it was read: a stream.
+    /// It is full, and free after it was read: a stream.
     Read,
 }
 
@@ -36,18 +36,18 @@ const FULL: u32 = 2;
 /// Handed to the reader.
 const READ: u32 = 3;
 
-/// What is known of a block beside its header. Zeros are what is known of a free one.
+/// The state of a block in addition to its header. All zeros is the state of a free one.
 #[derive(Default)]
 pub struct Owner {
     state: AtomicU32,
-    /// Of a stream's free block: one more than the place of the next free one, 0 for none.
+    /// In a free block of a stream: one more than the place of the next free one, 0 for none.
     next_free: AtomicU32,
     /// Address of the block that follows on the same CPU.
     following: AtomicU64,
 }
 
-/// The owners of all blocks. A reset and a resize change it through the same shared reference that hooks have; they come
-/// while no hook that records runs, and every number that they change is loaded and stored as a whole.
+/// The owners of all blocks. A reset and a resize change them through the same shared reference that hooks have; these
+/// run while no hook that records runs, and every number that they change is loaded and stored as a whole.
 pub struct Owners {
     owners: AtomicPtr<Owner>,
     /// Address of the first block.
@@ -55,13 +55,14 @@ pub struct Owners {
     blocks: AtomicU64,
     reuse: AtomicU32,
     taken: AtomicU64,
-    /// Of a stream one more than the place of the first free block, 0 for none; in the upper half how often one was taken,
-    /// so that who was interrupted while he took a block does not take it for the one it was.
+    /// In a stream: one more than the place of the first free block, 0 for none; in the upper half the number of times
+    /// that one was taken, so that a context that was interrupted while taking a block does not mistake the head for
+    /// the one it read.
     free: AtomicU64,
 }
 
 impl Owners {
-    /// Those of no blocks.
+    /// The owners of no blocks.
     pub const fn none() -> Owners {
         Owners {
             owners: AtomicPtr::new(ptr::null_mut()),
@@ -73,27 +74,27 @@ impl Owners {
         }
     }
 
-    /// Makes these the owners of `blocks` blocks, the first of them at `first`; those that it had before.
+    /// Makes these the owners of `blocks` blocks, the first of them at `first`; returns the previous ones.
     ///
     /// # Safety
-    /// There are as many blocks and owners, and they stay until others come in their place. Nobody uses a block, and
-    /// [`Owners::reset`] comes before anybody does.
+    /// There are as many blocks and owners, and they stay until others replace them. No block is in use, and
+    /// [`Owners::reset`] comes before any is.
     pub unsafe fn put(&self, owners: *mut Owner, first: u64, blocks: u64) -> *mut Owner {
         self.first.store(first, Ordering::Relaxed);
         self.blocks.store(blocks, Ordering::Relaxed);
         self.owners.swap(owners, Ordering::Relaxed)
     }
 
-    /// Makes all blocks free.
+    /// Frees all blocks.
     ///
     /// # Safety
-    /// Nobody uses a block, nor will, of those that were taken before.
+    /// No block that was taken before is in use, or will be.
     pub unsafe fn reset(&self, reuse: Reuse) {
         self.reuse.store(reuse as u32, Ordering::Relaxed);
         self.taken.store(0, Ordering::Relaxed);
         self.free.store(0, Ordering::Relaxed);
         for block in self.every_block() {
-            // SAFETY: as the caller says.
+            // SAFETY: as the caller guarantees.
             unsafe { self.free(block, || ()) };
         }
     }
@@ -105,10 +106,10 @@ impl Owners {
         }
         let (blocks, reuse) = (self.blocks(), self.is(Reuse::AtOnce));
         let exhausted = |taken| !reuse && taken >= blocks;
-        // Where blocks are used again, those are passed over that a CPU still has: a few for each.
+        // If blocks are reused, those that a CPU still has are passed over: a few for each.
         for _ in 0..blocks {
             step();
-            // Looked at before it is counted, so that a full pool does not count on for ever.
+            // Checked before it is counted, so that a full pool does not count on forever.
             if exhausted(self.taken()) {
                 return None;
             }
@@ -126,7 +127,8 @@ impl Owners {
         None
     }
 
-    /// Takes the first free block of a stream: most are full, and it must not look for the few that are not.
+    /// Takes the first free block of a stream: most are full, and searching for the few that are not would take too
+    /// long.
     fn take_first(&self, step: impl Fn()) -> Option<Block> {
         step();
         let mut free = self.free.load(Ordering::Acquire);
@@ -147,10 +149,10 @@ impl Owners {
         }
     }
 
-    /// Makes a block free.
+    /// Frees a block.
     ///
     /// # Safety
-    /// The caller has it, and uses it no more.
+    /// The caller has the block, and does not use it any more.
     pub unsafe fn free(&self, block: Block, step: impl Fn()) {
         let owner = self.owner(block);
         step();
@@ -175,23 +177,23 @@ impl Owners {
     /// Gives a block of a stream to its reader.
     ///
     /// # Safety
-    /// As of [`Owners::free`].
+    /// See [`Owners::free`].
     pub unsafe fn fill(&self, block: Block) {
         self.owner(block).state.store(FULL, Ordering::Release);
     }
 
-    /// The full blocks, by their places, each of which the caller has from then on.
+    /// Hands over the full blocks, by their places; from then on the caller has each of them.
     pub fn full(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.blocks()).filter(|&place| self.owner(self.block(place)).passes(FULL, READ)).map(|place| place as u32)
     }
 
-    /// Takes a block back from the reader, to whom it was handed over; `None` for any other.
+    /// Takes a block back from the reader that it was handed to; `None` for any other.
     pub fn take_back(&self, place: u32) -> Option<Block> {
         let block = (u64::from(place) < self.blocks()).then(|| self.block(place.into()))?;
         self.owner(block).passes(READ, TAKEN).then_some(block)
     }
 
-    /// Remembers which block follows on the same CPU.
+    /// Stores which block follows on the same CPU.
     ///
     /// # Safety
     /// `block` is one of these.
@@ -199,7 +201,7 @@ impl Owners {
         self.owner(block).following.store(following.address(), Ordering::Relaxed);
     }
 
-    /// The block that follows on the same CPU.
+    /// Returns the block that follows on the same CPU.
     ///
     /// # Safety
     /// `block` is one of these, and another follows it.
@@ -208,7 +210,7 @@ impl Owners {
         unsafe { Block::new(self.owner(block).following.load(Ordering::Relaxed)) }
     }
 
-    /// Whether blocks are read before they are used again.
+    /// Returns whether blocks are read before they are reused.
     pub fn is_stream(&self) -> bool {
         self.is(Reuse::Read)
     }
@@ -217,17 +219,17 @@ impl Owners {
         self.reuse.load(Ordering::Relaxed) == reuse as u32
     }
 
-    /// How many there are.
+    /// The number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks.load(Ordering::Relaxed)
     }
 
-    /// How many were taken since the reset, those included that were passed over.
+    /// The number of blocks taken since the reset, including those that were passed over.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Addresses of the first block, and of the count of those taken, in an image of the memory.
+    /// Addresses of the first block, and of the count of those taken, for a memory image.
     pub fn addresses(&self) -> (u64, u64) {
         (self.first.load(Ordering::Relaxed), self.taken.as_ptr() as u64)
     }
@@ -243,9 +245,9 @@ impl Owners {
         unsafe { Block::new(self.first.load(Ordering::Relaxed) + place * BYTES as u64) }
     }
 
-    /// What is known of a block. INVARIANT: every [`Block`] but NO_BLOCK is one of these.
+    /// Returns the owner of a block. INVARIANT: every [`Block`] but NO_BLOCK is one of these.
     fn owner(&self, block: Block) -> &Owner {
-        // SAFETY: there are as many as blocks, and they go only when nobody has a block.
+        // SAFETY: there are as many as blocks, and they are replaced only when no block is in use.
         unsafe { &*self.owners.load(Ordering::Relaxed).add(self.place(block)) }
     }
 
@@ -255,7 +257,7 @@ impl Owners {
 }
 
 impl Owner {
-    /// Whether the block passes from one state to another: not if it was in a third.
+    /// Moves the block from one state to another; false if it was in a third.
     fn passes(&self, from: u32, to: u32) -> bool {
         self.state.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }

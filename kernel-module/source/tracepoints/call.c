@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * System calls: 64-bit ones and 32-bit ones. A call begins after whoever may
- * deny it (seccomp, a tracer) and ends with the work of the exit.
+ * System calls: 64-bit ones and 32-bit ones. A call begins after seccomp or a
+ * tracer, which may deny it, and ends with the work of the exit.
  */
 #include <linux/ptrace.h>
 #include <linux/sched.h>
@@ -43,7 +43,7 @@ static void notrace kutrace_sys_exit(void *data, struct pt_regs *regs, long ret)
 	kutrace_guarded(kutrace_tell(syscall_return)(ret));
 }
 
-/* The return first: a call is not to be seen without one. */
+/* The return comes first: no call is to be seen without one. */
 struct kutrace_probe kutrace_call_probes[] = {
 	{ "sys_exit", kutrace_sys_exit },
 	{ "sys_enter", kutrace_sys_enter },

@@ -2,18 +2,18 @@
 /*
  * CPUs that go offline and come back.
  *
- * A tracepoint calls no probe on a CPU that is not online. What the kernel
- * calls when a CPU starts and when it dies, with interrupts off, comes before
- * it is online, and when it is no more: so it is the first and the last. When
- * it dies a thread of the kernel runs still, to be followed by idle, for good:
- * that is told then.
+ * A tracepoint calls no probe on a CPU that is not online. The callbacks that
+ * the kernel runs when a CPU starts and when it dies, with interrupts off, run
+ * before it is online, and when it is no longer: so they are the first and the
+ * last event. When the CPU dies a kernel thread still runs, to be followed by
+ * idle, for good: the switch is recorded then.
  */
 #include <linux/cpuhotplug.h>
 #include <linux/sched/task.h>
 
 #include "probe.h"
 
-/* That of a driver which no x86 machine has. */
+/* The state of a driver that no x86 machine has. */
 #define STATE CPUHP_AP_TEGRA_TIMER_STARTING
 
 static int kutrace_cpu_starting(unsigned int cpu)
@@ -31,7 +31,7 @@ static int kutrace_cpu_dying(unsigned int cpu)
 	return 0;
 }
 
-/* Another module may have it. */
+/* False if another module has the state. */
 static bool kutrace_has_state;
 
 int kutrace_cpus_begin(void)

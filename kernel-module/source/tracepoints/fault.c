@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Exceptions. A page fault of a program begins at its tracepoint and ends when
- * the program goes on: the kernel tells of that, once, by the notifier that KVM
- * has it for. A fault of the kernel's own has no end, and other exceptions
- * nothing but the signal that comes of them: these are points.
+ * the program continues: the kernel reports that, once, by the notifier that it
+ * has for KVM. A fault of the kernel's own has no end, and other exceptions
+ * have nothing but the signal that results: these are points.
  */
 #include <linux/bitops.h>
 #include <linux/percpu.h>
@@ -74,7 +74,7 @@ int kutrace_faults_begin(void)
 	return kutrace_faulting ? 0 : -ENOMEM;
 }
 
-/* No probe runs any more, so none arms. */
+/* Called when no probe runs any more, so none arms. */
 void kutrace_faults_end(void)
 {
 	on_each_cpu(kutrace_forget_here, NULL, true);
@@ -87,7 +87,7 @@ void notrace kutrace_faults_leave(struct task_struct *task)
 	clear_bit(task->pid, kutrace_faulting);
 }
 
-/* One that was switched away from in its fault. */
+/* Arms again for a task that was switched away from in its fault. */
 void notrace kutrace_faults_switch_to(struct task_struct *next)
 {
 	if (test_bit(next->pid, kutrace_faulting))
@@ -136,9 +136,9 @@ static void notrace kutrace_page_fault_kernel(void *data, unsigned long address,
 }
 
 /*
- * A signal that the kernel sends the running thread for what that has done. Of
- * a page fault there is more than that. Whoever sends a signal has locked the
- * task's signal handlers, which a task that has ended has no more.
+ * A signal that the kernel sends the running thread for what the thread has
+ * done. A page fault has more than that. The sender of a signal has locked the
+ * task's signal handlers, which a task that has ended does not have any more.
  */
 static void notrace kutrace_signal_generate(void *data, int sig,
 					    struct kernel_siginfo *info,
@@ -156,7 +156,7 @@ static void notrace kutrace_signal_generate(void *data, int sig,
 	kutrace_guarded(kutrace_tell(point)(KUTRACE_TRAP + vector));
 }
 
-/* A handler has found that an NMI was for it. */
+/* A handler has claimed an NMI. */
 static void notrace kutrace_nmi_handler(void *data, void *handler, s64 ns,
 					int handled)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How fast a CPU ran since the tick before, from APERF and MPERF, as the kernel
- * measures it for itself at each tick. It has no tracepoint: `cpu_frequency` is
- * what a driver asked for.
+ * The frequency of a CPU since the previous tick, from APERF and MPERF, as the
+ * kernel measures it for itself at each tick. There is no tracepoint for it:
+ * `cpu_frequency` has what a driver asked for.
  */
 #include <linux/math64.h>
 #include <linux/percpu.h>
@@ -18,10 +18,10 @@
 #endif
 
 struct kutrace_cycles {
-	/* Those it ran, and those it would have run at the TSC's frequency. */
+	/* The cycles it ran, and those it would have run at the TSC's frequency. */
 	u64 actual, nominal;
 };
-/* Of each CPU at its last tick, while tracing on CPUs that count them. */
+/* For each CPU, at its last tick; while tracing, on CPUs that count them. */
 static struct kutrace_cycles __percpu *kutrace_cycles;
 
 bool kutrace_frequency_is_known(void)
@@ -37,14 +37,14 @@ int kutrace_frequency_begin(void)
 	return kutrace_cycles ? 0 : -ENOMEM;
 }
 
-/* No probe runs any more. */
+/* Called when no probe runs any more. */
 void kutrace_frequency_end(void)
 {
 	free_percpu(kutrace_cycles);
 	kutrace_cycles = NULL;
 }
 
-/* Of the first tick nothing is known, and counts of less than 1 us say little. */
+/* The first tick has no previous one, and counts of less than 1 us mean little. */
 void notrace kutrace_frequency_tick(void)
 {
 	struct kutrace_cycles last, now;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The interrupts of Hyper-V, of its timer and of its devices, which come
- * without a tracepoint: an fprobe encloses what handles each. There is none on
- * other machines, nor while nothing is traced.
+ * without a tracepoint: an fprobe encloses the function that handles each.
+ * There is none on other machines, nor while tracing is off.
  */
 #include <linux/fprobe.h>
 #include <asm/hypervisor.h>
@@ -12,11 +12,11 @@
 #include "probe.h"
 
 #ifndef HYPERV_STIMER0_VECTOR
-/* Named only by a kernel that can be Hyper-V's guest. */
+/* Only a kernel that can be Hyper-V's guest has a name for it. */
 #define HYPERV_STIMER0_VECTOR	0xed
 #endif
 
-/* What an fprobe calls has had several forms. */
+/* The handlers of an fprobe have had several forms. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
 #define ARGUMENTS	struct fprobe *probe, unsigned long ip, unsigned long to, \
 			struct ftrace_regs *regs, void *data
@@ -29,8 +29,8 @@
 #define first_of(regs)	regs_get_kernel_argument(regs, 0)
 #else
 /*
- * Older ones, and what distributions made of them, may give more after @regs,
- * and may ignore the value.
+ * Older ones, and those that distributions made of them, may pass more after
+ * @regs, and may ignore the value.
  */
 #define ARGUMENTS	struct fprobe *probe, unsigned long ip, struct pt_regs *regs
 #define HANDLER(function)	((void *)(function))
@@ -61,7 +61,7 @@ static void notrace kutrace_devices_exit(ARGUMENTS)
 
 static int notrace kutrace_timer_entry(ARGUMENTS)
 {
-	/* Those of what it interrupted. */
+	/* The registers of the interrupted code. */
 	struct pt_regs *at = (struct pt_regs *)first_of(regs);
 
 	kutrace_begins(HYPERV_STIMER0_VECTOR);
@@ -111,7 +111,7 @@ static int kutrace_enclose(void)
 	int ret;
 
 	for_each_handler(handler) {
-		/* One that was registered before points to what is freed. */
+		/* An fprobe that was registered before points to freed memory. */
 		handler->probe = handler->calls;
 		ret = register_fprobe_syms(&handler->probe, &handler->name, 1);
 		if (ret)
@@ -126,7 +126,7 @@ int kutrace_hypervisor_begin(void)
 	return kutrace_encloses ? kutrace_enclose() : 0;
 }
 
-/* A function that is under way may be in its last instructions still. */
+/* A function that is under way may still be in its last instructions. */
 void kutrace_hypervisor_end(void)
 {
 	struct kutrace_handler *handler;
@@ -138,14 +138,14 @@ void kutrace_hypervisor_end(void)
 	}
 }
 
-/* Whether the kernel lets them be enclosed is found by trying, once. */
+/* Tries once whether the kernel lets the handlers be enclosed. */
 void kutrace_hypervisor_connect(void)
 {
 	kutrace_encloses = x86_hyper_type == X86_HYPER_MS_HYPERV && !kutrace_enclose();
 	kutrace_hypervisor_end();
 }
 
-/* Of Xen's interrupts nothing is told, nor of Hyper-V's if they cannot be enclosed. */
+/* Xen's interrupts are not reported, nor are Hyper-V's if they cannot be enclosed. */
 bool kutrace_hypervisor_is_silent(void)
 {
 	return x86_hyper_type == X86_HYPER_XEN_PV || x86_hyper_type == X86_HYPER_XEN_HVM ||

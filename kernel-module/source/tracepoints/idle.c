@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How a CPU idles, and who wakes one that polls.
+ * The idle states of CPUs, and the wakers of a CPU that polls.
  */
 #include <linux/cpuidle.h>
 #include <linux/kernel.h>
@@ -21,7 +21,7 @@ static DEFINE_PER_CPU(bool, kutrace_polls);
 
 /*
  * intel_idle keeps the hint in the flags. The ACPI driver has it only in the
- * text that says what the state is.
+ * text that describes the state.
  */
 static u8 kutrace_hint_of(const struct cpuidle_state *state)
 {
@@ -44,7 +44,7 @@ void kutrace_idle_begin(void)
 	int n;
 
 	/*
-	 * A driver that goes, with the module that it is in, waits for whoever
+	 * A driver that goes away, with its module, waits for every CPU that
 	 * has preemption off.
 	 */
 	preempt_disable();

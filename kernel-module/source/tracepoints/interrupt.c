@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Interrupts, by their vectors, the names of those that are for devices, who
- * sends interrupts, what a tick interrupts, and softirqs.
+ * Interrupts by their vectors, the names of device interrupts, the senders of
+ * interrupts, samples of the code that ticks interrupt, and softirqs.
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -26,14 +26,14 @@
 #endif
 
 struct kutrace_device {
-	/* Of the interrupt that is being handled; those of devices do not nest. */
+	/* The vector of the interrupt that is being handled; device interrupts do not nest. */
 	u8 vector;
-	/* The first handler of each vector, when its name was told last. */
+	/* The first handler of each vector when its name was last reported. */
 	unsigned long told[VECTORS];
 };
 /*
- * Of each CPU, while tracing: what modules may have beside is too little for it.
- * A trace that begins knows no name.
+ * One for each CPU, while tracing: the per-CPU memory that modules may have
+ * otherwise is too small for it. A trace that begins knows no names.
  */
 static struct kutrace_device __percpu *kutrace_devices;
 
@@ -43,7 +43,7 @@ int kutrace_devices_begin(void)
 	return kutrace_devices ? 0 : -ENOMEM;
 }
 
-/* No probe runs any more. */
+/* Called when no probe runs any more. */
 void kutrace_devices_end(void)
 {
 	free_percpu(kutrace_devices);
@@ -68,7 +68,7 @@ static void kutrace_name(unsigned int cpu, unsigned int vector,
 	name(cpu, vector, text);
 }
 
-/* The vector of an interrupt; 0 for one that comes by that of another. */
+/* Returns the vector of an interrupt; 0 for one that comes by the vector of another. */
 static u8 kutrace_vector_of(struct irq_data *irq)
 {
 	struct irq_cfg *cfg = irq ? irqd_cfg(irq) : NULL;
@@ -76,14 +76,14 @@ static u8 kutrace_vector_of(struct irq_data *irq)
 	return cfg ? cfg->vector : 0;
 }
 
-/* Tells handlers apart, of which one may be where another was. */
+/* Distinguishes handlers, of which one may be at the address of an earlier one. */
 static notrace unsigned long kutrace_handler(const struct irqaction *first)
 {
 	return (unsigned long)first ^ (unsigned long)first->name ^
 	       (unsigned long)first->dev_id;
 }
 
-/* The vector has other handlers than when it was named. */
+/* Called when the vector has other handlers than when it was named. */
 static notrace noinline void kutrace_name_again(u8 vector,
 						const struct irqaction *first)
 {
@@ -92,7 +92,7 @@ static notrace noinline void kutrace_name_again(u8 vector,
 }
 
 /*
- * __handle_irq_event_percpu() calls, with interrupts off. Until it is done
+ * __handle_irq_event_percpu() calls this, with interrupts off. Until it is done
  * __free_irq() waits in __synchronize_hardirq(), so neither the descriptor nor
  * any of its handlers is freed.
  */
@@ -128,8 +128,9 @@ void kutrace_each_device_vector(kutrace_op_vector_t *each)
 		unsigned long flags;
 
 		/*
-		 * This keeps the descriptor, its lock the handlers; and while
-		 * there are some, nobody frees what else the interrupt has.
+		 * RCU keeps the descriptor, its lock the handlers; and while
+		 * there are handlers, nothing frees what else the interrupt
+		 * has.
 		 */
 		rcu_read_lock();
 		data = irq_get_irq_data(irq);
@@ -146,7 +147,7 @@ void kutrace_each_device_vector(kutrace_op_vector_t *each)
 	}
 }
 
-/* Interrupts that are the machine's own. */
+/* Interrupts of the machine itself. */
 static void notrace kutrace_vector_entry(void *data, int vector)
 {
 	kutrace_guarded(kutrace_tell(event)(KUTRACE_IRQ + (u8)vector));
@@ -178,8 +179,8 @@ static void notrace kutrace_softirq_exit(void *data, unsigned int nr)
 }
 
 /*
- * Without a callback it is sent for the scheduler; to the CPU itself, for work
- * that waits for an interrupt; else for a function to be called.
+ * Without a callback, the interrupt is sent for the scheduler; to the CPU
+ * itself, for work that waits for an interrupt; otherwise for a function call.
  */
 static void notrace kutrace_ipi_send_cpu(void *data, unsigned int cpu,
 					 unsigned long callsite, void *callback)

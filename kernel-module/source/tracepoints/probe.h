@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Probes on tracepoints, and how they call the recorder.
+ * Probes on tracepoints, and their calls of the recorder.
  */
 #ifndef KUTRACE_PROBE_H
 #define KUTRACE_PROBE_H
@@ -20,7 +20,7 @@ struct kutrace_probe {
 	void *function;
 	struct tracepoint *tracepoint;
 	bool is_on;
-	/* After what others have to say of it. */
+	/* Called after the other probes of its tracepoint. */
 	bool is_last;
 };
 
@@ -32,8 +32,8 @@ extern struct kutrace_probe kutrace_task_probes[];
 extern struct kutrace_probe kutrace_idle_probes[];
 
 /*
- * Direct calls, which lead to nothing while no recorder is connected. One that
- * is connected stays for as long as a probe may run.
+ * Direct calls, which do nothing while no recorder is connected. A recorder
+ * that is connected stays for as long as a probe may run.
  */
 DECLARE_STATIC_CALL(kutrace_tell_event, kutrace_op_event_t);
 DECLARE_STATIC_CALL(kutrace_tell_value, kutrace_op_value_t);
@@ -47,12 +47,12 @@ DECLARE_STATIC_CALL(kutrace_tell_point, kutrace_op_event_t);
 
 #define kutrace_tell(what)	static_call_cond(kutrace_tell_##what)
 
-/* What is called rarely; set while a recorder is connected. */
+/* For rare calls; set while a recorder is connected. */
 extern const struct kutrace_table *kutrace_told;
 
 /*
- * Whoever calls the recorder stays on its CPU. Until 6.12 a tracepoint calls
- * its probes with preemption off; since 6.13 those of system calls, and later
+ * A caller of the recorder stays on its CPU. Until 6.12 a tracepoint calls its
+ * probes with preemption off; since 6.13 those of system calls, and later
  * others, with preemption on.
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
@@ -66,7 +66,7 @@ do {									\
 #define kutrace_guarded(calls)	do { calls; } while (0)
 #endif
 
-/* What a file has to do beside its probes. All may sleep. */
+/* The work of each file in addition to its probes. All may sleep. */
 int kutrace_faults_begin(void);
 void kutrace_faults_end(void);
 void kutrace_faults_forget(void);
@@ -87,7 +87,7 @@ void kutrace_each_device_vector(kutrace_op_vector_t *each);
 /* A tick, with interrupts off. */
 void kutrace_frequency_tick(void);
 
-/* A task that is new has no fault yet. Preemption is off. */
+/* A new task has no fault yet. Preemption is off. */
 void kutrace_faults_leave(struct task_struct *task);
 void kutrace_faults_switch_to(struct task_struct *next);
 

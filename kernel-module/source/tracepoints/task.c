@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads: who runs, who is woken, who is new, renamed or ends.
+ * Threads: which one runs, is woken, is new, is renamed or ends.
  */
 #include <linux/sched.h>
 #include <linux/string.h>
 
 #include "probe.h"
 
-/* Since 7.0: begin and end of the scheduler. */
+/* Since 7.0: start and end of the scheduler. */
 static void notrace kutrace_sched_entry(void *data, bool preempt)
 {
 	kutrace_guarded(kutrace_tell(event)(KUTRACE_SCHED));
@@ -19,9 +19,10 @@ static void notrace kutrace_sched_exit(void *data, bool is_switch)
 }
 
 /*
- * A thread that has ended leaves for the last time. The switch comes last: a
- * block that begins after it would say that the thread runs that is leaving. So
- * it comes after the record of this tracepoint, too, where that is chosen.
+ * A thread that has ended leaves for the last time. The switch comes last: the
+ * header of a block that begins after it would name the thread that is leaving
+ * as the running one. So the switch also comes after the record of this
+ * tracepoint, if that is chosen.
  */
 static void notrace kutrace_sched_switch(void *data, bool preempt,
 					 struct task_struct *prev,
@@ -47,7 +48,7 @@ static void notrace kutrace_sched_wakeup_new(void *data, struct task_struct *tas
 			kutrace_tell(value)(KUTRACE_RUNNABLE, task->pid));
 }
 
-/* It has its old name still. */
+/* The task still has its old name. */
 static void notrace kutrace_task_rename(void *data, struct task_struct *task,
 					const char *name)
 {

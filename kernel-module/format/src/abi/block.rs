@@ -12,12 +12,11 @@
 //!    52455 counter bytes, while counters are on
 //! ```
 //!
-//! `begin` and `end` are whole counter values; the first entry is unwrapped from `begin`. `content bits`
-//! counts from the start of the block, header included; what lies after it is not part of the trace.
-//! `sequence` counts a CPU's blocks from 0, `lost` the events this CPU could not record since the start.
-//! pid, tgid, task state and comm are those of the task running when the block began. `uuid` and `crc32`
-//! are zero in memory; they are filled in when the block is written to a file. The checksum is the CRC-32
-//! (IEEE) of the whole block with the checksum field zero.
+//! `begin` and `end` are whole counter values; the first entry is unwrapped from `begin`. `content bits` counts from
+//! the start of the block, header included; bytes after these are not part of the trace. `sequence` counts a CPU's
+//! blocks from 0, `lost` the events this CPU could not record since the start. pid, tgid, task state and comm are those
+//! of the task running when the block began. `uuid` and `crc32` are zero in memory; they are filled in when the block
+//! is written to a file. The checksum is the CRC-32 (IEEE) of the whole block with the checksum field zero.
 //!
 //! While counters are on, every word after the header has a byte (see [`crate::abi::counter`]) at the end of
 //! the block, which takes room from the entries: the byte of byte offset `128 + 4 n` is at `52455 + n`.
@@ -28,7 +27,7 @@ pub const BYTES: usize = 64 * 1024;
 pub const WORDS: usize = BYTES / 4;
 /// Words of the header; the first entry follows.
 pub const HEADER_WORDS: usize = 32;
-/// Entry words of a block with counters: as many as have room with a byte for each.
+/// Entry words of a block with counters: as many as fit with a byte for each.
 pub const COUNTED_WORDS: usize = (BYTES - HEADER_WORDS * 4) / 5;
 /// Byte offset of the counter byte of the first entry word.
 pub const COUNTERS_AT: usize = BYTES - COUNTED_WORDS;
@@ -45,7 +44,7 @@ pub const MAGIC: u32 = 0xc1fc_1fc1;
 pub const FLAG_LOST: u32 = 1;
 /// [`Header::flags`]: the CPU went offline at the end of this block.
 pub const FLAG_OFFLINE: u32 = 2;
-/// [`Header::flags`]: the CPU's counter has stepped back: `begin` may be before all that its blocks before this say.
+/// [`Header::flags`]: the CPU's counter has stepped back: `begin` may be before all times in its earlier blocks.
 pub const FLAG_BACK: u32 = 4;
 
 /// Byte offset of [`Header::uuid`].
@@ -91,8 +90,8 @@ pub struct Header {
     pub crc32: u32,
     /// Events in this block, where the recorder was built to count them (`make COUNT=1`); else 0.
     pub events: u32,
-    /// In the pool: the counter when another CPU looked, low half first, and the bytes filled by then. They count while
-    /// `content_bits` is 0, and if that counter is not before `begin`. Zero in files.
+    /// In the pool: the counter when another CPU looked, low half first, and the bytes filled by then. They are valid
+    /// while `content_bits` is 0, and if that counter is not before `begin`. Zero in files.
     pub for_now: [u32; 3],
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The ioctls of /dev/kutrace and the structures they carry.
 //!
-//! Every structure is fixed-size, little-endian and without implicit padding. `mmap` of the device, read-only,
-//! offset 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`]. `write` leaves something with
-//! the trace until the next reset, in the place of what was left before, 4 MiB at most (EFBIG); `read` gives it back. Our
-//! tools leave the section `KCNT` of the file.
+//! Every structure is fixed-size, little-endian and without implicit padding. `mmap` of the device, read-only, offset
+//! 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`]. `write` leaves data with the trace
+//! until the next reset, in the place of earlier data, 4 MiB at most (EFBIG); `read` returns it. Our tools leave the
+//! section `KCNT` of the file.
 
 /// Version of this interface; [`Info::version`] must match.
 pub const VERSION: u32 = 16;
@@ -13,58 +13,59 @@ pub const TYPE: u8 = 0xb7;
 
 /// Reads [`Info`]. `_IOR(TYPE, 0, Info)`.
 pub const INFO: u8 = 0;
-/// Empties the pool and sets mode and size; refused while tracing, with EOPNOTSUPP or ENOSPC where the machine has no
-/// such counters or others use them all, and with ENOMEM if it has no room: then the trace in the pool stays.
+/// Empties the pool and sets mode and size; refused while tracing, with EOPNOTSUPP or ENOSPC if the machine has no such
+/// counters or others use them all, and with ENOMEM if there is no memory: then the trace in the pool stays.
 /// `_IOW(TYPE, 1, Setup)`.
 pub const RESET: u8 = 1;
-/// Starts tracing; refused as [`RESET`] is, and with EBUSY while the machine is about to sleep. `_IO(TYPE, 2)`.
+/// Starts tracing; refused like [`RESET`], and with EBUSY while the machine is about to sleep. `_IO(TYPE, 2)`.
 pub const START: u8 = 2;
 /// Stops tracing and closes every CPU's block; harmless when stopped. `_IO(TYPE, 3)`.
 pub const STOP: u8 = 3;
-/// Makes all that was recorded so far readable while tracing in wrap mode continues: every CPU ends the block it fills
-/// and begins another. Gives the [`Moment`] at which the snapshot ends: it holds the blocks that began before.
-/// `_IOR(TYPE, 4, Moment)`.
+/// Makes everything recorded so far readable while tracing in wrap mode continues: every CPU ends the block it is
+/// filling and begins another. Returns the [`Moment`] at which the snapshot ends: the snapshot has the blocks that
+/// began before. `_IOR(TYPE, 4, Moment)`.
 pub const SNAPSHOT: u8 = 4;
-/// Keeps the recorder for the caller's open file until that is closed: resets, starts and stops by others are refused
-/// with EBUSY, as this is while another holds it. A trace that is running when the file is closed, ends. `_IO(TYPE,
-/// 5)`.
+/// Reserves the recorder for the caller's open file until that is closed: resets, starts and stops by others are
+/// refused with EBUSY, as this is while another holds it. A trace that is running when the file is closed ends.
+/// `_IO(TYPE, 5)`.
 pub const ACQUIRE: u8 = 5;
 /// Ends [`ACQUIRE`] and nothing else; harmless for a caller that does not hold it. `_IO(TYPE, 6)`.
 pub const RELEASE: u8 = 6;
-/// Tells what is known of the CPU whose number is in the caller's [`Cpu`]. `_IOWR(TYPE, 7, Cpu)`.
+/// Returns the state of the CPU whose number is in the caller's [`Cpu`]. `_IOWR(TYPE, 7, Cpu)`.
 pub const CPU: u8 = 7;
-/// Tells of the vector that is for a device now and comes after the caller's: 0 at first, and where none comes any
-/// more. `_IOWR(TYPE, 8, Vector)`.
+/// Returns the vector that is for a device now and comes after the caller's: the caller passes 0 at first, and gets 0
+/// if there is no other. `_IOWR(TYPE, 8, Vector)`.
 pub const VECTOR: u8 = 8;
 
-/// Hands over full blocks of a trace that is a [`STREAM`], up to as many as a [`Blocks`] has room for: they stay as they
-/// are until [`FREE`]. Only for the one that holds the recorder (EBUSY), and of a stream (EINVAL); the same below. `_IOR(TYPE, 9,
-/// Blocks)`.
+/// Hands over full blocks of a trace that is a [`STREAM`], up to as many as a [`Blocks`] has room for: they stay as
+/// they are until [`FREE`]. Only for the holder of the recorder (EBUSY), and for a stream (EINVAL); [`FREE`] and
+/// [`FLUSH`] likewise. `_IOR(TYPE, 9, Blocks)`.
 pub const FULL: u8 = 9;
 /// Gives blocks back that were handed over; EINVAL for others. `_IOW(TYPE, 10, Blocks)`.
 pub const FREE: u8 = 10;
-/// Makes the CPUs whose blocks have entries and began before the caller's counter end these and continue in others,
-/// while tracing. For `u64::MAX` all CPUs end their blocks, also those without entries; EAGAIN where one finds no block
-/// free for its next. `_IOW(TYPE, 11, u64)`.
+/// While tracing, makes the CPUs whose blocks have entries and began before the caller's counter end these and continue
+/// in others. For `u64::MAX` all CPUs end their blocks, even those without entries; EAGAIN if one finds no free block
+/// for its next. `_IOW(TYPE, 11, u64)`.
 pub const FLUSH: u8 = 11;
-/// Says in the header of each block that is being filled how far it is filled now, while tracing in any mode: those bytes,
-/// [`crate::abi::block::Header::for_now`], can be read and change no more, but for the last entry of a system call, into
-/// which its return may still be folded. No CPU is disturbed, and no block ended. Gives the counter up to which all is
-/// said; a block that is in the midst of a claim keeps what was said of it before. `_IOR(TYPE, 12, u64)`.
+/// While tracing in any mode, writes into the header of each block that is being filled how far it is filled now: those
+/// bytes, [`crate::abi::block::Header::for_now`], can be read and do not change any more, except for the last entry of
+/// a system call, into which its return may still be folded. No CPU is disturbed, and no block is ended. Returns the
+/// counter up to which the blocks are complete; a block in the middle of a claim keeps its earlier value.
+/// `_IOR(TYPE, 12, u64)`.
 pub const LOOK: u8 = 12;
-/// Chooses the ports of TCP and UDP whose packets the next trace is to have; [`RESET`] chooses none. EBUSY unless the
-/// recorder is empty, EOPNOTSUPP where the kernel has no TCP/IP. `_IOW(TYPE, 13, Ports)`.
+/// Chooses the ports of TCP and UDP whose packets the next trace records; [`RESET`] chooses none. EBUSY unless the
+/// recorder is empty, EOPNOTSUPP if the kernel has no TCP/IP. `_IOW(TYPE, 13, Ports)`.
 pub const PORTS: u8 = 13;
-/// Chooses the tracepoints that the next trace is to have; [`RESET`] chooses none. EBUSY unless the recorder is empty.
-/// [`START`] says ENODATA where the kernel makes no records of one. `_IOW(TYPE, 14, Tracepoints)`.
+/// Chooses the tracepoints that the next trace records; [`RESET`] chooses none. EBUSY unless the recorder is empty.
+/// [`START`] fails with ENODATA if the kernel makes no records of one. `_IOW(TYPE, 14, Tracepoints)`.
 pub const TRACEPOINTS: u8 = 14;
 
-/// Tells how many bytes are kept of what an earlier kernel left in memory that outlives a reboot; 0 for none. They are
-/// read at [`KEPT_AT`], and begin with a [`crate::abi::landmark::Landmark`]. `_IOR(TYPE, 15, u64)`.
+/// Returns the number of bytes kept of the data that an earlier kernel left in memory that outlives a reboot; 0 for
+/// none. They are read at [`KEPT_AT`], and begin with a [`crate::abi::landmark::Landmark`]. `_IOR(TYPE, 15, u64)`.
 pub const KEPT: u8 = 15;
-/// Takes away what is kept; harmless where nothing is, EBUSY while another holds the recorder. `_IO(TYPE, 16)`.
+/// Drops the kept data; harmless if there is none, EBUSY while another holds the recorder. `_IO(TYPE, 16)`.
 pub const FORGET: u8 = 16;
-/// Where in the device what is kept is read.
+/// Offset in the device at which the kept data is read.
 pub const KEPT_AT: u64 = 1 << 40;
 
 /// The number of an ioctl that carries `size` bytes both ways (`_IOWR`).
@@ -94,11 +95,11 @@ pub const IPC: u32 = 2;
 /// [`Setup::flags`]: count last-level cache misses.
 pub const LLC: u32 = 4;
 
-/// [`Setup::flags`]: who holds the recorder reads while it records: a block is used again once it was read. Not with
+/// [`Setup::flags`]: the holder of the recorder reads while it records: a block is reused once it was read. Not with
 /// [`WRAP`].
 pub const STREAM: u32 = 8;
 
-/// What a trace is to be like.
+/// The mode and size of a trace.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
@@ -113,7 +114,7 @@ pub const BLOCKS_MAX: u32 = 1 << 20;
 
 /// The counter is `TSC >> SHIFT`: 6 ns at 2.6 GHz.
 pub const SHIFT: u32 = 4;
-/// The largest shift that a file may tell of.
+/// The largest shift that a file may have.
 pub const MAX_SHIFT: u32 = 12;
 
 /// One moment on three clocks.
@@ -169,7 +170,7 @@ pub struct Info {
     pub refused_names: u64,
     /// The same of their marks and other events.
     pub refused_marks: u64,
-    /// What the source of the events cannot tell: bits of [`crate::capability::Unseen`].
+    /// The capabilities that the source of the events lacks: bits of [`crate::capability::Unseen`].
     pub unseen: u64,
     /// `SOURCE_*`.
     pub source: u32,
@@ -189,7 +190,7 @@ pub const NOTE_SLEEP: u32 = 32;
 /// [`Info::notes`]: a CPU took no interrupt when it was to end its block; see [`Cpu::flags`].
 pub const NOTE_MUTE: u32 = 64;
 
-/// What is known of a CPU.
+/// The state of a CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
@@ -199,7 +200,7 @@ pub struct Cpu {
     pub flags: u32,
 }
 
-/// [`Cpu::flags`]: it can be there.
+/// [`Cpu::flags`]: the CPU is possible.
 pub const CPU_POSSIBLE: u32 = 1;
 /// [`Cpu::flags`]: it was offline when tracing started.
 pub const CPU_OFFLINE: u32 = 2;
@@ -222,9 +223,9 @@ pub struct Vector {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
-    /// How many.
+    /// The number of entries in use.
     pub count: u32,
-    /// Their places; what follows the last is 0.
+    /// Their places; 0 after the last.
     pub index: [u32; 31],
 }
 
@@ -237,9 +238,9 @@ pub const PORTS_ALL: u32 = u32::MAX;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// How many, or [`PORTS_ALL`].
+    /// The number of ports, or [`PORTS_ALL`].
     pub count: u32,
-    /// Which; what follows the last is 0.
+    /// The ports; 0 after the last.
     pub port: [u16; PORTS_MAX],
 }
 
@@ -256,9 +257,9 @@ pub const RECORDS_MAX: usize = 16;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tracepoints {
-    /// How many.
+    /// The number of entries in use.
     pub count: u32,
-    /// Which, in the order of their events; what follows the last is 0.
+    /// The tracepoints, in the order of their events; 0 after the last.
     pub id: [u32; RECORDS_MAX],
 }
 

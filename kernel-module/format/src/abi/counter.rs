@@ -6,9 +6,9 @@
 //! |  LLC 4  |  IPC 4  |   a counter that is off leaves its half 0
 //! ```
 //!
-//! The byte of an entry's first word is for the time since the entry before it on the CPU; in a folded system
-//! call the byte of the argument word is for the time inside the call. Every other byte is 0. Where the bytes
-//! stand: [`crate::abi::block::COUNTERS_AT`].
+//! The byte of an entry's first word is for the time since the entry before it on the CPU; in a folded system call the
+//! byte of the argument word is for the time inside the call. Every other byte is 0. The bytes start at
+//! [`crate::abi::block::COUNTERS_AT`].
 //!
 //! | code | IPC: instructions per cycle, from | LLC: last-level cache misses, from |
 //! |---|---|---|

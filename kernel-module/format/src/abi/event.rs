@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Event numbers, and what is said with them: all from the one table of `table.rs`, but for the values of arguments.
+//! Event numbers and their arguments: all from the one table of `table.rs`, except the values of arguments.
 
 /// The argument words of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Shape {
     Counter,
     /// pid, tgid, a [`TaskState`], 16 bytes of name.
     Task,
-    /// What is named, its number, [`NAME_BYTES`] of text.
+    /// The kind of name, the number of what is named, [`NAME_BYTES`] of text.
     Name,
     /// A number, by the event.
     Number,
@@ -30,7 +30,7 @@ pub enum Shape {
     Call,
     /// The low 32 bits of a return value.
     Value,
-    /// A word of what a tracepoint says, as its format describes it.
+    /// One word of a tracepoint's record, as its format describes it.
     Record1,
     /// Three words of it.
     Record3,
@@ -43,7 +43,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// How many words these are.
+    /// The number of words.
     pub const fn words(self) -> usize {
         match self {
             Shape::Nothing => 0,
@@ -61,7 +61,7 @@ impl Shape {
     }
 }
 
-/// Who records an event.
+/// The origin of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The recorder, on its own.
@@ -76,7 +76,7 @@ pub enum Origin {
     Original,
 }
 
-/// Makes the constants of the table, and what [`shape`], [`may_insert`] and [`may_name`] answer.
+/// Makes the constants of the table, and the functions [`shape`], [`may_insert`] and [`may_name`].
 macro_rules! constants {
     (block { $($block:tt)* } everywhere { $($everywhere:tt)* } line { $($line:tt)* }
         span { $($span:tt)* } arc { $($arc:tt)* } original { $($original:tt)* }) => {
@@ -133,7 +133,7 @@ macro_rules! shapes {
             }
         }
 
-        /// Whether a program may insert this event.
+        /// Returns whether a program may insert this event.
         pub const fn may_insert(event: u64) -> bool {
             match event {
                 $($first $(..=$last)? => matches!(Origin::$origin, Origin::Program),)*
@@ -146,7 +146,7 @@ macro_rules! shapes {
 macro_rules! names {
     ($($(#[$doc:meta])* $first:literal $name:ident $(to $last:literal $last_name:ident)?
         $text:literal $origin:ident $kind:ident;)*) => {
-        /// Whether a program may name what this number of a name stands for.
+        /// Returns whether a program may give names of this kind.
         pub const fn may_name(kind: u64) -> bool {
             match kind {
                 $($first $(..=$last)? => matches!(Origin::$origin, Origin::Program),)*
@@ -199,7 +199,7 @@ values! {
 }
 
 values! {
-    /// The values of [`MWAIT`] that are no hint of that instruction.
+    /// The values of [`MWAIT`] that are not hints of that instruction.
     IDLES
     /// [`MWAIT`] argument of an idle CPU that does not sleep: it polls for work.
     253 IDLE_POLL "polling";
@@ -217,7 +217,7 @@ pub const TASK_WORDS: usize = 7;
 pub const NAME_WORDS: usize = 2 + NAME_BYTES / 4;
 /// Bytes of text in [`NAME`].
 pub const NAME_BYTES: usize = 56;
-/// Most words of what a tracepoint says.
+/// Most words of a tracepoint's record.
 pub const RECORD_WORDS_MAX: usize = 31;
 /// Words of the longest entry, its own included.
 pub const ENTRY_WORDS_MAX: usize = 1 + RECORD_WORDS_MAX;
@@ -227,7 +227,7 @@ pub const FULL_TIME_WORDS: usize = 3;
 /// The bits of a name's number that are its length in eight-byte words, where programs insert it and in the original's
 /// files.
 pub const NAME_LENGTH: u32 = 0x0f0;
-/// First argument word of a [`NAME`] that the kernel gave, of a [`Vector`].
+/// First argument word of a [`NAME`] that the kernel gave to a [`Vector`].
 pub const NAME_VECTOR: u32 = line::IRQ_NAME;
 
 /// Second argument word of a [`NAME`] of a vector: the vector in the low half, the CPU that has it plus one above.
@@ -307,21 +307,21 @@ impl Throttle {
 pub struct TaskState(pub u32);
 
 impl TaskState {
-    /// Low half when the task is in no system call, or the kernel cannot tell.
+    /// Low half when the task is in no system call, or the kernel does not know.
     pub const NO_CALL: u16 = 0xffff;
-    /// Low half when the task is one of the kernel.
+    /// Low half when the task is a kernel thread.
     pub const KERNEL: u16 = 0xfffe;
-    /// What is added to the number of a 32-bit system call.
+    /// Added to the number of a 32-bit system call.
     pub const COMPAT: u16 = 0x400;
     /// The low half of the last 32-bit system call.
     pub const COMPAT_LAST: u16 = Self::COMPAT + (SYSCALL32_LAST - SYSCALL32);
 
-    /// Whether the task is one of the kernel.
+    /// Returns whether the task is a kernel thread.
     pub const fn is_kernel(self) -> bool {
         self.0 as u16 == Self::KERNEL
     }
 
-    /// The number of the system call the task is in, if any; of a 32-bit one plus [`TaskState::COMPAT`].
+    /// The number of the system call the task is in, if any; plus [`TaskState::COMPAT`] for a 32-bit one.
     pub const fn open_call(self) -> Option<u16> {
         match self.0 as u16 {
             nr @ (0..SYSCALLS | Self::COMPAT..=Self::COMPAT_LAST) => Some(nr),
@@ -335,7 +335,7 @@ impl TaskState {
     }
 }
 
-/// How many argument words follow an entry of this event; `None` for a number no recorder writes.
+/// The number of argument words that follow an entry of this event; `None` for a number no recorder writes.
 #[inline(always)]
 pub const fn argument_words(event: u16) -> Option<usize> {
     match shape(event) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Guests of KVM: why a virtual CPU left its guest, and how one that was halted went on.
+//! Guests of KVM: the reason why a virtual CPU left its guest, and how one that was halted continued.
 //!
 //! ```text
 //! GUEST_EXIT   31 entry failed | 17..16 instruction set: 1 VMX, 2 SVM | 15..0 reason, 0xffff not known
@@ -26,7 +26,7 @@ impl GuestExit {
     /// The reason that is not known.
     pub const UNKNOWN: u32 = 0xffff;
 
-    /// Which processor's numbers the reason is of.
+    /// The instruction set that the reason's number belongs to.
     pub const fn isa(self) -> u32 {
         self.0 >> 16 & 3
     }
@@ -36,17 +36,17 @@ impl GuestExit {
         self.0 & 0xffff
     }
 
-    /// Whether nothing of the guest ran, because its state was refused.
+    /// Returns whether nothing of the guest ran, because its state was refused.
     pub const fn entry_failed(self) -> bool {
         self.0 >> 31 != 0
     }
 
-    /// Whether the guest had nothing to do.
+    /// Returns whether the guest had nothing to do.
     pub const fn is_halt(self) -> bool {
         matches!((self.isa(), self.reason(), self.entry_failed()), (ISA_VMX, 12, false) | (ISA_SVM, 0x78, false))
     }
 
-    /// What it is called; `None` for a number without a name here.
+    /// The reason's name; `None` for a number without a name here.
     pub fn name(self) -> Option<&'static str> {
         let names = match self.isa() {
             _ if self.entry_failed() => return Some("entry_failed"),
@@ -60,7 +60,7 @@ impl GuestExit {
     }
 }
 
-/// Of Intel's processors: from, to, name.
+/// Reasons of Intel's processors: from, to, name.
 const VMX: &[(u32, u32, &str)] = &[
     (0, 0, "exception"),
     (1, 1, "interrupt"),
@@ -114,7 +114,7 @@ const VMX: &[(u32, u32, &str)] = &[
     (75, 75, "notify"),
 ];
 
-/// Of AMD's.
+/// Reasons of AMD's processors.
 const SVM: &[(u32, u32, &str)] = &[
     (0x000, 0x01f, "cr"),
     (0x020, 0x03f, "dr"),

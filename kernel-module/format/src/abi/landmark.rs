@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What the module keeps in memory for whoever reads an image of a machine that has crashed: what the trace is, and
-//! where its blocks are.
+//! Data that the module keeps in memory for the reader of a memory image of a crashed machine: the description of the
+//! trace, and the addresses of its blocks.
 //!
-//! The landmark is one page, and begins with [`MAGIC`] and its own physical address. So a reader who knows nothing of
-//! the kernel looks at the start of every page, and takes no copy of a landmark for one. All other addresses are
-//! virtual. They can be followed, since the landmark has the upper half of the kernel's top page table; for the memory
-//! of modules that half is the same in all processes and never changes.
+//! The landmark is one page, and begins with [`MAGIC`] and its own physical address. So a reader that knows nothing of
+//! the kernel checks the start of every page, and does not mistake a copy of a landmark for one. All other addresses
+//! are virtual. They can be followed, since the landmark has the upper half of the kernel's top page table; for the
+//! memory of modules that half is the same in all processes and never changes.
 //!
-//! Memory that outlives a reboot has a landmark of its own at its start, which begins with [`RESERVED`] and leads to
-//! nothing but this memory: to the blocks, and to a [`Sighting`] of each CPU in place of its state.
+//! Memory that outlives a reboot has a landmark of its own at its start, which begins with [`RESERVED`] and leads only
+//! to this memory: to the blocks, and to a [`Sighting`] of each CPU in place of its state.
 
 use core::mem::offset_of;
 
@@ -20,7 +20,7 @@ pub const MAGIC: [u8; 16] = *b"KUtraceLandmark2";
 /// First bytes of the landmark of memory that outlives a reboot.
 pub const RESERVED: [u8; 16] = *b"KUtraceReserved1";
 
-/// Bytes of a page, to a multiple of which a landmark is aligned.
+/// Bytes of a page; a landmark is aligned to a page.
 pub const PAGE: usize = 4096;
 
 /// Mark a of a kernel that panics: `panic` in base 40.
@@ -34,8 +34,8 @@ pub struct Landmark {
     pub magic: [u8; 16],
     /// The machine, as the kernel knows it.
     pub machine: Machine,
-    /// The state of the recorder after the last command that changed it. What changes meanwhile is zero: losses,
-    /// refusals and blocks taken are where the addresses below lead.
+    /// The state of the recorder after the last command that changed it. Values that change in between are zero:
+    /// losses, refusals and blocks taken are where the addresses below lead.
     pub info: Info,
     /// When the kernel panicked; zero if it has not.
     pub panic: Moment,
@@ -43,11 +43,11 @@ pub struct Landmark {
     pub blocks: u64,
     /// Address of the count of blocks taken since the reset: u64.
     pub blocks_taken: u64,
-    /// Where the fields of a CPU's state are.
+    /// The offsets of the fields of a CPU's state.
     pub fields: Fields,
-    /// When the CPUs were sighted last; zero where they are not.
+    /// When the CPUs were sighted last; zero if they are not.
     pub sighted: Moment,
-    /// Where what programs record is.
+    /// Where the data that programs record is.
     pub programs: Programs,
 }
 
@@ -57,7 +57,7 @@ pub struct Landmark {
 pub struct Machine {
     /// Physical address of the landmark.
     pub physical: u64,
-    /// Levels of the page tables: 4 or 5; 0 where there are none, since all addresses are of one piece of memory, which
+    /// Levels of the page tables: 4 or 5; 0 if there are none, since all addresses are in one piece of memory, which
     /// begins with the landmark: at the address that is the first of `tables`.
     pub levels: u64,
     /// The bits of an entry of a page table that are a physical address.
@@ -66,7 +66,7 @@ pub struct Machine {
     pub tables: [u64; 256],
     /// Address of the table of each CPU's offset, u64 each.
     pub offsets: u64,
-    /// To this address a CPU's offset is added: then it is that of the CPU's state.
+    /// The address to which a CPU's offset is added to get the address of its state.
     pub states: u64,
     /// The kernel's release and version, a blank between, NUL-padded.
     pub kernel: [u8; 136],
@@ -76,8 +76,8 @@ pub struct Machine {
     pub model: [u8; 64],
 }
 
-/// Where the fields of a CPU's state are, in bytes from its start. The state of a CPU that cannot be there has another
-/// address than its own in `this`.
+/// Offsets of the fields of a CPU's state, in bytes from its start. The state of an impossible CPU has an address other
+/// than its own in `this`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
@@ -89,7 +89,7 @@ pub struct Fields {
     pub depth: u32,
     /// Events lost: u64.
     pub lost: u32,
-    /// Whether the CPU was offline when recording began: u8.
+    /// Nonzero if the CPU was offline when recording began: u8.
     pub gone_at_start: u32,
     /// Names that were refused: u64.
     pub refused_names: u32,
@@ -99,19 +99,19 @@ pub struct Fields {
     pub seen: u32,
 }
 
-/// Where what programs record is. A list is doubly linked, and its head is one of its links: two addresses of links, that
-/// of the next first. A process has a list of what it was granted.
+/// Where the data that programs record is. A list is doubly linked, and its head is one of its links: two addresses of
+/// links, that of the next first. A process has a list of its grants.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Programs {
-    /// Address of the head of the list of processes, in the order of their serial numbers; 0 where nothing is known of
+    /// Address of the head of the list of processes, in the order of their serial numbers; 0 if nothing is known of
     /// programs, as in memory that outlives a reboot.
     pub processes: u64,
     /// Address of the [`Program`](super::programs::Program) of those that got nothing.
     pub others: u64,
-    /// Where the fields of a process are.
+    /// The offsets of the fields of a process.
     pub process: Process,
-    /// Where those of a grant are.
+    /// The offsets of the fields of a grant.
     pub grant: Grant,
     /// 0.
     pub reserved: u32,
@@ -128,27 +128,27 @@ impl Programs {
     };
 }
 
-/// Where the fields of a process are, in bytes from its start.
+/// Offsets of the fields of a process, in bytes from its start.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     /// Its link in the list of processes.
     pub list: u32,
-    /// Its [`Program`](super::programs::Program), of which serial number, process, name and refusals are known.
+    /// Its [`Program`](super::programs::Program), of which serial number, process, name and refusals are valid.
     pub told: u32,
-    /// How many grants it has: u32.
+    /// Its number of grants: u32.
     pub count: u32,
     /// The head of the list of these.
     pub grants: u32,
 }
 
-/// Where the fields of a grant are, in bytes from its start.
+/// Offsets of the fields of a grant, in bytes from its start.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     /// Its link in the list of its process.
     pub list: u32,
-    /// Where it begins in the area: u32. That also says whether it has names or words.
+    /// Its start in the area: u32. That also determines whether it has names or words.
     pub offset: u32,
     /// Bytes: u32.
     pub bytes: u32,
@@ -158,11 +158,11 @@ pub struct Grant {
     pub sequence: u32,
     /// TSC when it was granted: u64.
     pub tsc: u32,
-    /// Of each page, its physical address in pages: u64 each.
+    /// The physical address of each page, in pages: u64 each.
     pub frames: u32,
 }
 
-/// Where a CPU was seen last, written again and again where its state does not outlive a reboot.
+/// The last known position of a CPU, written periodically because its state does not outlive a reboot.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sighting {
@@ -180,13 +180,13 @@ pub struct Sighting {
     pub refused_marks: u64,
     /// Claims under way.
     pub depth: u32,
-    /// Whether the CPU was offline when recording began: 0 or 1.
+    /// 1 if the CPU was offline when recording began, else 0.
     pub gone_at_start: u32,
     /// Zero.
     pub reserved: u64,
 }
 
-/// Where the fields of a [`Sighting`] are.
+/// The offsets of the fields of a [`Sighting`].
 pub const SIGHTING: Fields = Fields {
     this: offset_of!(Sighting, this) as u32,
     position: offset_of!(Sighting, position) as u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What the kernel module and the user-space tools agree on: words, events, blocks, commands.
+//! Definitions that the kernel module and the user-space tools share: words, events, blocks, commands.
 //!
 //! Invariant: `core` only, no dependency, no unsafe; the module includes this folder by one `#[path]` line.
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Network packets: by what numbers they are recorded.
+//! Network packets, and the numbers by which they are recorded.
 
-/// Words at the start of a packet's data that are looked at: 32 bytes.
+/// Words at the start of a packet's data that are read: 32 bytes.
 pub const WORDS: usize = 4;
-/// The exclusive or of the first eight four-byte words of data: what a datagram is told by, and a program's message.
+/// The exclusive or of the first eight four-byte words of data: it identifies a datagram, and a program's message.
 pub const fn hash(words: &[u64; WORDS]) -> u32 {
     let all = words[0] ^ words[1] ^ words[2] ^ words[3];
     (all ^ all >> 32) as u32
 }
 
-/// What the headers of a packet of TCP or UDP say. Layout of `struct kutrace_packet` in source/packets.h.
+/// The content of the headers of a packet of TCP or UDP. Layout of `struct kutrace_packet` in source/packets.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// The addresses of sender and receiver as they are in a packet of IPv6; those of IPv4 mapped into such ones.
+    /// The addresses of sender and receiver as they are in a packet of IPv6; those of IPv4 are mapped into IPv6.
     pub addresses: [[u32; 4]; 2],
     /// Their ports.
     pub ports: [u16; 2],
@@ -25,12 +25,12 @@ pub struct Packet {
     pub sequence: u32,
 }
 
-/// The bit of a flow that says which end sends: packets of a connection have the same flow but for this.
+/// The bit of a flow for the end that sends: packets of a connection have the same flow except for this bit.
 pub const FLOW_DIRECTION: u32 = 1;
 /// A packet of more bytes is recorded as one of this size.
 pub const BYTES_MAX: u32 = (1 << 24) - 1;
 
-/// How a packet of a flow is recorded.
+/// A packet of a flow as it is recorded.
 ///
 /// ```text
 ///  31                     1  0   31          16 15           0   31      24 23            0   31                    0
@@ -38,20 +38,20 @@ pub const BYTES_MAX: u32 = (1 << 24) - 1;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowPacket {
-    /// What tells the connection and its direction from others; the same at both ends.
+    /// Distinguishes the connection and its direction from others; the same at both ends.
     pub flow: u32,
     /// The ports of sender and receiver.
     pub ports: [u16; 2],
     /// Bytes of data.
     pub bytes: u32,
-    /// As [`Packet::flags`].
+    /// Like [`Packet::flags`].
     pub flags: u8,
-    /// As [`Packet::sequence`]; of UDP the [`hash`] of its data, as if zeros followed them.
+    /// Like [`Packet::sequence`]; for UDP the [`hash`] of its data, as if zeros followed them.
     pub sequence: u32,
 }
 
 impl FlowPacket {
-    /// What is recorded of a packet with these headers, with the first data of one of UDP.
+    /// The record of a packet with these headers, and with this first data if it is UDP.
     pub const fn of(packet: &Packet, data: &[u64; WORDS]) -> FlowPacket {
         FlowPacket {
             flow: flow(packet),
@@ -75,7 +75,8 @@ impl FlowPacket {
     }
 }
 
-/// The flow of a packet: a hash of both ends, the lesser first, and of whether it is of UDP; and which end sends.
+/// The flow of a packet: a hash of both ends, the lesser first, and of whether it is UDP; and the bit for the end that
+/// sends.
 const fn flow(packet: &Packet) -> u32 {
     let ends = [end(packet, 0), end(packet, 1)];
     let (low, high) = if ends[0] < ends[1] { (ends[0], ends[1]) } else { (ends[1], ends[0]) };

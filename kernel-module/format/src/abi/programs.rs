@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! What programs record into memory of their own, and how that is granted and collected.
+//! Events that programs record into memory of their own, and how that memory is granted and collected.
 //!
 //! ```text
 //! area of a process:   | 0 lost u64, names end|next u64, serial u32, zero to 64, names ... | units of a page | runs |
@@ -11,40 +11,42 @@
 //! ```
 //!
 //! A process maps its area once, and has it until it ends; a child of a fork gets one of its own in that place. While a
-//! trace is recorded, a thread that reads an address of it is granted the unit of that address: a page below [`RUNS_AT`],
-//! else [`RUN_BYTES`]. The first page is that of the process: whoever reads it attaches the process to the trace, and
-//! finds the number of the attachment there. Where nothing is granted, [`NO_ROOM`] or [`LATER`] is read. Pages are zero at
-//! first, and stay until the trace is gone, or they are taken away by what [`TAKEN`] and wrap mode say.
+//! trace is recorded, a thread that reads an address of it is granted the unit of that address: a page below
+//! [`RUNS_AT`], else [`RUN_BYTES`]. The first page is that of the process: a thread that reads it attaches the process
+//! to the trace, and finds the number of the attachment there. Where nothing is granted, [`NO_ROOM`] or [`LATER`] is
+//! read. Pages are zero at first, and stay until the trace is gone, or they are taken away by [`TAKEN`] or in wrap
+//! mode.
 //!
 //! A thread writes words into a grant from its start to its end; a word is never 0. The first and each word that comes
-//! 2^31 counts or more after the last full time follows a [`FULL_TIME`] with the whole TSC as payload. A word
-//! with payload is written open, then the payload, then closed. What is granted, to which thread and when, is what the
-//! kernel says; everything else is what the program says.
+//! 2^31 counts or more after the last full time follows a [`FULL_TIME`] with the whole TSC as payload. A word with
+//! payload is written open, then the payload, then closed. The grants, their threads and their times come from the
+//! kernel; everything else comes from the program.
 
 /// The device that any process may open. Mapped shared from 0 on, [`AREA_BYTES`] long, it is the area of the process;
 /// from there on, a page whose first word is 0 while nothing is recorded, else the number of the trace: ENODEV on a kernel
 /// with hooks that the recorder uses, which has a page of its own, and system call 1023.
 pub const DEVICE: &core::ffi::CStr = c"/dev/kutrace_programs";
 
-/// On /dev/kutrace: how much programs may have in the trace that the next reset begins. `_IOW(TYPE, 0x43, Quota)`. EBUSY
-/// while another holds the recorder, EINVAL for more than [`QUOTA_MAX`] each, E2BIG for more in all than the caller may have.
+/// On /dev/kutrace: sets how much memory programs may have in the trace that the next reset begins.
+/// `_IOW(TYPE, 0x43, Quota)`. EBUSY while another holds the recorder, EINVAL for more than [`QUOTA_MAX`] each, E2BIG
+/// for more in all than the caller may have.
 pub const QUOTA: u8 = 0x43;
-/// On /dev/kutrace: tells of the process that attached next after the caller's [`Program::serial`], and last, if there
-/// are any, of those that got nothing: process 0 with [`OTHERS`], whose `refused` says how many times that was.
+/// On /dev/kutrace: returns the process that attached next after the caller's [`Program::serial`], and last, if there
+/// are any, those that got nothing: process 0 with [`OTHERS`], whose `refused` is the number of times.
 /// `_IOWR(TYPE, 0x44, Program)`.
 pub const PROGRAM: u8 = 0x44;
-/// On /dev/kutrace: tells of the process that was refused something and comes next after the caller's
-/// [`Refused::place`], and last, if there are any, of those whose number is not known any more: process 0.
+/// On /dev/kutrace: returns the process that was refused something and comes next after the caller's
+/// [`Refused::place`], and last, if there are any, those whose number is no longer known: process 0.
 /// `_IOWR(TYPE, 0x45, Refused)`.
 pub const REFUSED: u8 = 0x45;
-/// On /dev/kutrace, of a stream: what was read is in the file, so that its memory can be granted anew. `_IOW(TYPE, 0x46,
-/// Taken)`. EINVAL if the trace is none, ESTALE for what is not there any more, EBUSY while somebody may write there, or
-/// another holds the recorder.
+/// On /dev/kutrace, for a stream: frees memory whose content is in the file, so that it can be granted again.
+/// `_IOW(TYPE, 0x46, Taken)`. EINVAL if the trace is not a stream, ESTALE if the memory is no longer there, EBUSY while
+/// a thread may write there, or another holds the recorder.
 pub const TAKEN: u8 = 0x46;
 
-/// On /dev/kutrace: copies bytes of a grant. `_IOW(TYPE, 0x48, Copy)`. ESTALE if it is not there any more.
+/// On /dev/kutrace: copies bytes of a grant. `_IOW(TYPE, 0x48, Copy)`. ESTALE if the grant is no longer there.
 pub const COPY: u8 = 0x48;
-/// What system call 1023 is, where the recorder uses no hooks. ENOTTY where it does. `_IOWR(TYPE, 0x47, Call)`.
+/// Does what system call 1023 does, if the recorder uses no hooks. ENOTTY if it does. `_IOWR(TYPE, 0x47, Call)`.
 pub const CALL: u8 = 0x47;
 
 /// [`Program::serial`] of those that got nothing.
@@ -54,10 +56,10 @@ pub const OTHERS: u32 = u32::MAX;
 pub const KIND_WORDS: u32 = 0;
 /// [`Granted::kind`]: names, of all threads of the process.
 pub const KIND_NAMES: u32 = 1;
-/// In [`Granted::kind`]: of words into which nobody writes any more.
+/// In [`Granted::kind`]: words into which nothing writes any more.
 pub const KIND_DONE: u32 = 1 << 31;
 
-/// A call of a program: as of [`super::user`], but for the words, which are all here.
+/// A call of a program: as in [`super::user`], except that all words are here.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
@@ -69,7 +71,7 @@ pub struct Call {
     pub words: [u64; super::user::WORDS],
 }
 
-/// How much memory programs may have, bytes.
+/// The memory that programs may have, bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
@@ -79,43 +81,43 @@ pub struct Quota {
     pub all: u64,
 }
 
-/// What is known of a process that attached.
+/// A process that attached.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The number of its attachment: from the caller of the one before; 0 if there is no other.
+    /// The number of its attachment: from the caller, that of the one before; 0 if there is no other.
     pub serial: u32,
     /// The process, by the number it has for the kernel.
     pub tgid: u32,
-    /// Records of [`Granted`]: from the caller, how many have room; then how many there are.
+    /// The number of [`Granted`] records: from the caller, how many have room; then how many there are.
     pub grants: u32,
     /// 1 once it has ended: nothing more is written.
     pub ended: u32,
-    /// From the caller, where these are to be written.
+    /// From the caller: the address to write these to.
     pub address: u64,
-    /// How often it was refused a grant.
+    /// The number of grants that it was refused.
     pub refused: u64,
     /// Its name when it attached, NUL-padded.
     pub comm: [u8; 16],
 }
 
-/// What is to be copied.
+/// The bytes to copy.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copy {
-    /// Of which [`Program::serial`].
+    /// The [`Program::serial`].
     pub serial: u32,
-    /// From where in the area on.
+    /// Their start in the area.
     pub offset: u32,
     /// [`Granted::sequence`].
     pub sequence: u64,
-    /// Where it is to be written.
+    /// The address to write them to.
     pub address: u64,
-    /// Bytes, no more than the grant has from there on.
+    /// Their number, no more than the grant has from there on.
     pub bytes: u64,
 }
 
-/// What was read of a process.
+/// The part of a process that was read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
@@ -127,16 +129,16 @@ pub struct Taken {
     pub sequence: u64,
 }
 
-/// A process of which marks, names or memory for marks were refused, as it asked for them faster than it or all programs
-/// of a CPU may.
+/// A process whose marks, names or memory for marks were refused, because it asked for them faster than it or all
+/// programs of a CPU may.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// Where it is noted: 0 from the caller at first, and to the caller where none comes any more.
+    /// Its place in the list: 0 from the caller at first, and 0 to the caller if there is no other.
     pub place: u32,
     /// The process, by the number it has for the kernel.
     pub tgid: u32,
-    /// How often.
+    /// The number of times.
     pub times: u64,
     /// Its name when that began, NUL-padded.
     pub comm: [u8; 16],
@@ -146,7 +148,7 @@ pub struct Refused {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// Where it begins in the area.
+    /// Its start in the area.
     pub offset: u32,
     /// Bytes.
     pub bytes: u32,
@@ -154,34 +156,34 @@ pub struct Granted {
     pub tid: u32,
     /// `KIND_*`, with [`KIND_DONE`] where it applies.
     pub kind: u32,
-    /// Its number among all of the process; a unit that is granted anew gets another.
+    /// Its number among all of the process; a unit that is granted again gets another.
     pub sequence: u64,
     /// TSC when it was granted.
     pub tsc: u64,
 }
 
-/// Addresses that an area takes: of each sort of units twice as many as a process can be granted, so that those which
-/// were taken away are used again late.
+/// Bytes of addresses that an area takes: for each sort of units twice as many as a process can be granted, so that
+/// units that were taken away are reused late.
 pub const AREA_BYTES: u64 = 64 << 20;
-/// Most that a process can be granted.
+/// Most bytes that a process can be granted.
 pub const QUOTA_MAX: u64 = 16 << 20;
 /// Bytes of a page.
 pub const PAGE_BYTES: u32 = 4096;
-/// Where the units of words begin: below are pages of names.
+/// Start of the units of words: below are pages of names.
 pub const WORDS_AT: u32 = 4 << 20;
-/// Where the runs begin: below are units of a page.
+/// Start of the runs: below are units of a page.
 pub const RUNS_AT: u32 = 32 << 20;
 /// Bytes of a run.
 pub const RUN_BYTES: u32 = 64 << 10;
 
-/// Where nothing is granted: nor will be in this trace.
+/// Read where nothing is granted, nor will be in this trace.
 pub const NO_ROOM: u64 = u64::MAX;
-/// Where nothing is granted: but it may be some time later, at another address.
+/// Read where nothing is granted, but may be some time later, at another address.
 pub const LATER: u64 = u64::MAX - 1;
 
 /// Byte offset in an area of the number of words that the program could not record.
 pub const LOST_AT: u32 = 0;
-/// Byte offset of where the next name goes (low half) and where its page ends (high half).
+/// Byte offset of the place of the next name (low half) and the end of its page (high half).
 pub const NEXT_NAME_AT: u32 = 8;
 /// Byte offset of the number of the attachment, u32, 0 if there is none.
 pub const SERIAL_AT: u32 = 16;
@@ -198,13 +200,13 @@ pub const NAME_OPEN: u16 = 1 << 15;
 pub const MARK: u32 = 1;
 /// A part of the program begins, with the fields of its name.
 pub const BEGIN: u32 = 2;
-/// The innermost part of that name ends.
+/// The innermost part with that name ends.
 pub const END: u32 = 3;
 /// A value: its payload, signed.
 pub const VALUE: u32 = 4;
 /// A part that may end in another thread begins: its number, then the fields of its name.
 pub const ASYNC_BEGIN: u32 = 5;
-/// The part of that name and number ends.
+/// The part with that name and number ends.
 pub const ASYNC_END: u32 = 6;
 /// The whole TSC is its payload; without a name.
 pub const FULL_TIME: u32 = 7;
@@ -221,7 +223,8 @@ pub const FLOAT: u8 = b'f';
 pub const BOOL: u8 = b'b';
 /// A field: a number to be shown in base 16, in a word.
 pub const HEX: u8 = b'x';
-/// A field: a text. Its first byte says how many follow, with [`TEXT_CUT`]; the rest of the last word is zero.
+/// A field: a text. Its first byte is the number of bytes that follow, with [`TEXT_CUT`]; the rest of the last word is
+/// zero.
 pub const TEXT: u8 = b's';
 /// A field that is always the same: its name is `name=value`, and it has no payload.
 pub const CONSTANT: u8 = b'=';

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Every event, declared once. [`super::event`] makes of it what the recorder needs, `kutrace_format::event` the rest.
+//! Every event, declared once. [`super::event`] derives what the recorder needs, `kutrace_format::event` the rest.
 //!
 //! ```text
 //! /// What it says.
 //! number  constant [to number constant of the last]  name  shape of its words  who records it  what it is;
 //! ```
 //!
-//! A number belongs to the first row that has it. The name is what an event is called that nothing else names; in a
-//! range the number's place in it is added. Shapes are [`super::event::Shape`]'s, origins [`super::event::Origin`]'s,
-//! kinds `kutrace_format::event::Kind`'s. The numbers are the original KUtrace's wherever it has one; a few ranges that
-//! it leaves free carry what four bytes need: softirqs by number, and returns of system calls by value.
+//! A number belongs to the first row that has it. The name is that of an event that nothing else names; in a range the
+//! number's place in it is added. Shapes are [`super::event::Shape`]'s, origins [`super::event::Origin`]'s, kinds
+//! `kutrace_format::event::Kind`'s. The numbers are the original KUtrace's wherever it has one; a few ranges that it
+//! leaves free carry what four bytes need: softirqs by number, and returns of system calls by value.
 //!
-//! The groups say where a number means that: `block`, in a block only; `everywhere`; `line`, in the text and in spans
-//! only, so without words; `span`, in spans only; `arc`, the same, and these are negative; `original`, in files of the
-//! original only, where the middle digit of a name's number is its length in words, so that it is 0 in ours.
+//! The groups are the places where a number has this meaning: `block`, in a block only; `everywhere`; `line`, in the
+//! text and in spans only, so without words; `span`, in spans only; `arc`, the same, and these are negative;
+//! `original`, in files of the original only, where the middle digit of a name's number is its length in words, so that
+//! it is 0 in ours.
 
 /// Hands the table to the macro `$then`.
 #[rustfmt::skip]
@@ -27,9 +28,9 @@ block {
     0x001 FULL_TIME                             "full_time"     Counter Recorder Other;
     /// A task's identity: pid, tgid, state (see [`TaskState`]), then 16 bytes of name.
     0x002 TASK                                  "task"          Task    Recorder Other;
-    /// A name: what it names, which one, then [`NAME_BYTES`] of text, NUL-padded. Programs give names (the first word
-    /// is the original's number of a name, its length digit 0), and the kernel tells what a [`Vector`] is called from
-    /// here on: the first word is [`NAME_VECTOR`], and an empty text means that it is for no device any more.
+    /// A name: its kind, the number of what it names, then [`NAME_BYTES`] of text, NUL-padded. Programs give names (the
+    /// first word is the original's number of a name, its length digit 0), and the kernel gives a [`Vector`] its name
+    /// from here on: the first word is [`NAME_VECTOR`], and an empty text means that it is for no device any more.
     0x003 NAME                                  "name"          Name    Recorder Other;
     /// A packet of a flow is received, see [`crate::abi::packet::FlowPacket`].
     0x004 FLOW_RECEIVED                         "rx"            Packet  Recorder Packet;
@@ -38,7 +39,7 @@ block {
     /// A task that is new, renamed or moved is in this control group: pid, then the low 32 bits of the group's id, which is
     /// the inode of its directory.
     0x006 MEMBER                                "member"        Member  Recorder Other;
-    /// What tracepoint n of those chosen says, n below 16, in one word: `TRACEPOINT + n`.
+    /// The record of tracepoint n of those chosen, n below 16, in one word: `TRACEPOINT + n`.
     0x010 TRACEPOINT to 0x01f TRACEPOINT_LAST   "tracepoint"    Record1 Recorder Mark;
     /// The same in up to 3 words.
     0x020 TRACEPOINT3 to 0x02f TRACEPOINT3_LAST "tracepoint"    Record3 Recorder Mark;
@@ -52,8 +53,8 @@ block {
     0x300 SOFTIRQ to 0x30f SOFTIRQ_LAST         "BH:"           Nothing Kernel   Softirq;
     /// Softirq number n ends: `SOFTIRQ_RETURN + n`.
     0x310 SOFTIRQ_RETURN to 0x31f SOFTIRQ_RETURN_LAST "/BH:"    Nothing Kernel   Softirq;
-    /// Return from the task's open system call, with the low 32 bits of its value: of `rt_sigreturn`, whose number the
-    /// kernel has forgotten, and of 32-bit calls.
+    /// Return from the task's open system call, with the low 32 bits of its value: for `rt_sigreturn`, whose number the
+    /// kernel has forgotten, and for 32-bit calls.
     0xbff OPEN_RETURN                           "/call"         Value   Kernel   Syscall;
     /// Return of a value v in -128..=127 from the task's open system call, no word: `SMALL_RETURN + 128 + v`.
     0xc00 SMALL_RETURN to 0xcff SMALL_RETURN_LAST "/call"       Nothing Kernel   Syscall;
@@ -62,7 +63,7 @@ block {
     0xe00 SYSCALL32 to 0xffe SYSCALL32_LAST     "s32#"          Call    Kernel   Syscall;
 }
 everywhere {
-    /// The CPU switches to this pid. In the text, duration 1: a statement of who runs, not a switch.
+    /// The CPU switches to this pid. In the text, duration 1: it states which thread runs, and is not a switch.
     0x200 SWITCH                                "switch"        Thread  Kernel   Switch;
     /// A thread begins with the request of an RPC: its id in the low half, the size code of its message above; 0 ends
     /// it.
@@ -81,7 +82,7 @@ everywhere {
     0x207 IPI                                   "sendipi"       Ipi     Kernel   Point;
     /// The idle loop enters a low-power state: the mwait hint, or one of the `IDLE_*` values.
     0x208 MWAIT                                 "mwait"         Number  Kernel   Point;
-    /// The CPU's frequency since the tick before, MHz.
+    /// The CPU's frequency since the previous tick, MHz.
     0x209 FREQUENCY                             "-freq-"        Number  Kernel   Frequency;
     /// Mark a, the first: text in base 40.
     0x20a MARK_A                                "mark_a"        Number  Program  Mark;
@@ -97,11 +98,11 @@ everywhere {
     0x20f ROW_LABEL_LAST                        "-20f-"         Number  Tools    Label;
     /// A lock was not free: its number.
     0x210 LOCK_TRY                              "try_"          Number  Program  Point;
-    /// A lock was got after a try.
+    /// A lock was acquired after a try.
     0x211 LOCK_ACQUIRED                         "acq_"          Number  Program  Point;
-    /// A lock is given up.
+    /// A lock is released.
     0x212 LOCK_RELEASED                         "rel_"          Number  Program  Point;
-    /// The original's, and nowhere used.
+    /// The original's, used nowhere.
     0x213 UNUSED                                "-213-"         Number  Original Point;
     /// The original's, and of recorders that chose packets by their content: one is received, its
     /// [`crate::abi::packet::hash`].
@@ -122,7 +123,7 @@ everywhere {
     0x21b DEQUEUE                               "deq"           Number  Program  Point;
     /// The original's: the frequency from here on, MHz.
     0x21c FREQUENCY_SET                         "-21c-"         Number  Original Frequency;
-    /// The original's: counts since the entry before, low 32 bits.
+    /// The original's: counts since the previous entry, low 32 bits.
     0x21d TSDELTA                               "-21d-"         Number  Original Point;
     /// A store wakes the idle CPU in the argument, which watches that word.
     0x21e MONITOR_STORE                         "mon_st"        Number  Kernel   Point;
@@ -132,14 +133,15 @@ everywhere {
     0x220 EXIT                                  "exit"          Number  Kernel   Point;
     /// The running thread enters the guest of a virtual CPU: the CPU's number there.
     0x221 GUEST_ENTER                           "guest_enter"   Number  Recorder Point;
-    /// And leaves it: a [`crate::abi::guest::GuestExit`].
+    /// The running thread leaves the guest: a [`crate::abi::guest::GuestExit`].
     0x222 GUEST_EXIT                            "guest_exit"    Number  Recorder Point;
     /// A CPU's share of a control group may not run for now, because the group used up its quota or that of a group
     /// above it; see [`Throttle`]. In the text the argument is the group's id, the value the CPU.
     0x223 THROTTLE                              "throttle"      Quota   Kernel   Point;
-    /// And may run again.
+    /// The CPU's share may run again.
     0x224 UNTHROTTLE                            "unthrottle"    Quota   Kernel   Point;
-    /// The running thread is about to wait, and why: one of `WAIT_*`. It says so just before it enters the scheduler.
+    /// The running thread is about to wait, with the reason: one of `WAIT_*`. Recorded just before it enters the
+    /// scheduler.
     0x225 WAIT                                  "wait"          Number  Kernel   Point;
     /// The running thread's virtual CPU was halted, and is not any more: the `WAKE_*` bits of [`crate::abi::guest`].
     0x226 GUEST_WAKE                            "guest_wake"    Number  Recorder Point;
@@ -147,24 +149,27 @@ everywhere {
     0x227 OFFLINE                               "goes_offline"  Number  Kernel   Point;
     /// This CPU comes online: the first that it records. Its number.
     0x228 ONLINE                                "comes_online"  Number  Kernel   Point;
-    /// While this CPU had something to do its host ran something else: for how many ns, since it last said so. In spans,
-    /// the time, as far as that is known, and the argument is how much earlier it may have been, in units of 10 ns.
+    /// While this CPU had work to do its host ran something else: for this many ns, since the previous such event. In
+    /// spans, the time, as far as that is known, and the argument is how much earlier it may have been, in units of 10
+    /// ns.
     0x229 STEAL                                 "steal"         Number  Recorder Steal;
-    /// Work on the way out to user mode begins: the `WORK_*` bits of what there is to do.
+    /// Work on the way out to user mode begins: the `WORK_*` bits of the work.
     0x22a EXIT_WORK                             "exit_work"     Number  Kernel   Point;
     /// And ends.
     0x22b EXIT_WORK_RETURN                      "/exit_work"    Number  Kernel   Point;
-    /// The host of this machine does not run this CPU from here on; what it does instead is in the name. Made by the tools.
+    /// The host of this machine does not run this CPU from here on; the name describes its activity instead. Made by
+    /// the tools.
     0x22c STOLEN                                "stolen"        Number  Tools    Point;
-    /// And runs it again. Made by the tools.
+    /// The host runs this CPU again. Made by the tools.
     0x22d STOLEN_RETURN                         "/stolen"       Number  Tools    Point;
     /// A program that records into memory of its own is at a moment that has a name: made by the tools.
     0x230 PROGRAM_MARK                          "pmark"         Number  Tools    Mark;
     /// A part of it begins: made by the tools; in spans, the part, from begin to end.
     0x231 PROGRAM_BEGIN                         "pbegin"        Number  Tools    Point;
-    /// The innermost part of that name ends: made by the tools, in events.
+    /// The innermost part with that name ends: made by the tools, in events.
     0x232 PROGRAM_END                           "pend"          Number  Tools    Point;
-    /// It has a value, of 64 bits: the low half is the argument, the high one what is returned; made by the tools.
+    /// It has a value, of 64 bits: the low half is the argument, the high half is in the place of the return value;
+    /// made by the tools.
     0x233 PROGRAM_VALUE                         "pvalue"        Number  Tools    Mark;
     /// A part of it that may end in another thread begins: made by the tools; in spans, the part, from begin to end.
     0x234 PROGRAM_ASYNC_BEGIN                   "pabegin"       Number  Tools    Point;
@@ -172,7 +177,7 @@ everywhere {
     0x235 PROGRAM_ASYNC_END                     "paend"         Number  Tools    Point;
     /// A tracepoint that was chosen, by its number among these: made by the tools.
     0x236 TRACEPOINT_MARK                       "tracepoint"    Number  Tools    Mark;
-    /// The point events, all with one argument word: also those that a reader does not know.
+    /// The point events, all with one argument word, including those that a reader does not know.
     0x200 SPECIAL to 0x27f SPECIAL_LAST         "spl#"          Number  Kernel   Point;
     /// A tick interrupted a program at this address: two words, low half first.
     0x280 PC_USER                               "PC user"       Address Kernel   Sample;
@@ -222,8 +227,8 @@ line {
     0x106 RESOURCE_NAME                         ""              Program  Name;
     /// Ours: the thread in the argument is inside the system call that the name gives, as `number/name`.
     0x107 OPEN_CALL                             ""              Tools    Name;
-    /// Ours: the thread in the argument belongs to the control group whose id the name gives; a thread of which nothing
-    /// is said is in the root group.
+    /// Ours: the thread in the argument belongs to the control group whose id the name gives; a thread without this
+    /// name is in the root group.
     0x108 GROUP                                 ""              Tools    Name;
     /// Ours: the thread in the argument is a thread of the kernel, or if the name is `program`, the next with its
     /// number is none.
@@ -231,8 +236,8 @@ line {
     /// Ours: the CPU in the argument was offline when the recording began, or may go without ticks while it runs a
     /// thread: the name is `offline` or `tickless`.
     0x10a CPU                                   ""              Tools    Name;
-    /// Ours: the thread in the argument belongs to the process whose number, that of its first thread, the name gives; a
-    /// thread of which nothing is said is the first of its own.
+    /// Ours: the thread in the argument belongs to the process whose number, that of its first thread, the name gives;
+    /// a thread without this name is the first of its own.
     0x10b PROCESS                               ""              Tools    Name;
     /// Ours: the process whose first thread is in the argument belongs to the control group whose path the name gives;
     /// or only that thread, where the argument is another thread.
@@ -241,17 +246,18 @@ line {
     0x10d MEMBER_OF                             ""              Tools    Name;
     /// Ours: the control group whose id is in the argument has the path that the name gives.
     0x10e CGROUP_PATH                           ""              Tools    Name;
-    /// Ours: this machine is a guest of what the name says.
+    /// Ours: this machine is a guest of the hypervisor that the name gives.
     0x009 HYPERVISOR                            ""              Tools    Name;
-    /// Ours: the thread in the argument runs the virtual CPU of a guest that the name describes, as `vcpu.rs` says.
+    /// Ours: the thread in the argument runs the virtual CPU of a guest that the name describes, in the form of
+    /// `vcpu.rs`.
     0x00a VCPU                                  ""              Tools    Name;
     /// Ours: a packet of a flow is received: the argument is TCP's sequence number, the value its bytes.
     0x22e RX_FLOW                               "rx"            Tools    Packet;
     /// And sent.
     0x22f TX_FLOW                               "tx"            Tools    Packet;
-    /// What names something, is a name or tells of something that lasts.
+    /// Events that name something, are names or describe something that lasts.
     0x001 NAMES to 0x1ff NAMES_LAST             ""              Tools    Name;
-    /// Softirqs; the argument says which. The interrupt of vector 255 has this number, too.
+    /// Softirqs; the argument is the number. The interrupt of vector 255 has this number, too.
     0x5ff SOFTIRQ                               "irq#255"       Tools    Softirq;
     /// The end of a softirq.
     0x7ff SOFTIRQ_RETURN                        "/irq#255"      Tools    Softirq;
@@ -273,7 +279,7 @@ span {
     0x282 LOCK_HELD                             "="             Tools    Lock;
     /// A lock is waited for.
     0x283 LOCK_WAITED                           "~"             Tools    Lock;
-    /// What the original may have in addition to these.
+    /// Events that the original may have in addition to these.
     0x284 OTHER_POINT to 0x2ff OTHER_POINT_LAST "spl#"          Original Point;
     /// Waiting for reason `a`; the letters follow, and `z` is not known.
     0x300 WAIT_A to 0x319 WAIT_Z                "wait_"         Tools    Wait;

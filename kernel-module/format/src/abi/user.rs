@@ -2,7 +2,7 @@
 //! System call 1023, by which programs built against the original KUtrace's library speak to a recorder.
 //!
 //! Its arguments are a command and a 64-bit word; for [`INSERT_MANY`] the word is the address of [`WORDS`] of them.
-//! What is to be inserted has the original's layout:
+//! Events and names to insert have the original's layout:
 //!
 //! ```text
 //!  63       44 43      32 31         0
@@ -82,7 +82,7 @@ pub const fn request(command: u64, words: &[u64; WORDS]) -> Result<Request, Refu
 const FORCED_INSERT: u64 = !INSERT;
 const FORCED_INSERT_MANY: u64 = !INSERT_MANY;
 
-/// RPCs, marks, locks, messages, resources and queues: whatever the kernel cannot know.
+/// RPCs, marks, locks, messages, resources and queues: everything that the kernel cannot know.
 const fn event(word: u64) -> Result<Request, Refused> {
     match word >> 32 {
         event if may_insert(event) => Ok(Request::Event { event: event as u16, value: word as u32 }),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! The four-byte word: the entry, and the argument word of a system call.
 //!
-//! An entry is one word; its event number says how many argument words follow it.
+//! An entry is one word; its event number determines how many argument words follow it.
 //!
 //! ```text
 //!  31                  12 11          0
@@ -16,7 +16,7 @@
 pub const EVENT_BITS: u32 = 12;
 /// Bits of an entry that hold the low end of the counter.
 pub const TIME_BITS: u32 = 20;
-/// Counts after which two neighbouring entries can no longer be told from a shorter gap.
+/// Counts after which two neighbouring entries can no longer be distinguished from a shorter gap.
 pub const TIME_PERIOD: u64 = 1 << TIME_BITS;
 
 /// Packs an event number below 2^12 and a counter value (only its low 20 bits are kept) into an entry.
@@ -64,11 +64,11 @@ pub struct Call {
 
 /// Longest duration the short form holds, in counts.
 const SHORT_MAX: u64 = (1 << 7) - 1;
-/// Return values from here to [`SHORT_MAX`] further on are looked at first: errors and small numbers.
+/// Return values from here to [`SHORT_MAX`] further on are checked first: errors and small numbers.
 const FIRST_RETURN: i64 = -16;
 /// Longest duration the long form holds, in counts.
 pub const FOLD_MAX: u64 = (1 << 15) - 1;
-/// What is added to a return value, so that it is never 0 where there is one.
+/// Added to a return value, so that the byte of a folded return is never 0.
 const RETURN_BIAS: i64 = 128;
 
 impl Call {
@@ -78,8 +78,8 @@ impl Call {
         (arg as u32) << 16
     }
 
-    /// What to add to an open word to fold a return after `dur` counts into it, if value and duration are such as most
-    /// have, for which one comparison is enough. For others, ask [`Call::fold`].
+    /// Returns the value to add to an open word to fold a return after `dur` counts into it, if value and duration are
+    /// in the usual range, which takes one comparison. For others, use [`Call::fold`].
     #[inline(always)]
     pub const fn short_return(dur: u64, ret: i64) -> Option<u32> {
         if ret.wrapping_sub(FIRST_RETURN) as u64 | dur > SHORT_MAX {
@@ -88,7 +88,7 @@ impl Call {
         Some(Call::short(dur, ret))
     }
 
-    /// The word of `open` with a return after `dur` counts folded in, if they fit either form.
+    /// Returns the word of `open` with a return after `dur` counts folded in, if they fit either form.
     pub const fn fold(open: u32, dur: u64, ret: i64) -> Option<u32> {
         if dur <= SHORT_MAX && Call::fits(ret) {
             return Some(open + Call::short(dur, ret));
@@ -105,7 +105,7 @@ impl Call {
         (ret.wrapping_add(RETURN_BIAS) as u32) << 8 | (dur as u32) << 1
     }
 
-    /// Whether a return of this value can be folded into its call.
+    /// Returns whether a return of this value can be folded into its call.
     #[inline(always)]
     pub const fn fits(ret: i64) -> bool {
         ret > -RETURN_BIAS && ret < RETURN_BIAS

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! An entry of a block as what it says: the event, its argument words by their types.
+//! The meaning of an entry of a block: the event, and its argument words by their types.
 
 use crate::abi::event::{
     shape, Ipi, Shape, TaskState, Throttle, EXIT, FLOW_SENT, IRQ, IRQ_RETURN, OPEN_RETURN, PC_USER, RUNNABLE, SCHED,
@@ -9,18 +9,18 @@ use crate::abi::event::{
 use crate::abi::packet::FlowPacket;
 use crate::abi::word;
 
-/// What an entry of a block says.
+/// The meaning of an entry of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// Nothing; it fills the end of a block.
     Nop,
     /// The whole counter.
     FullTime(u64),
-    /// Who a task is, and what it is in.
+    /// The identity of a task, and what it is in.
     Task {
         /// Its id.
         pid: u32,
-        /// That of its process.
+        /// The id of its process.
         tgid: u32,
         /// The system call it is in, and its control group.
         state: TaskState,
@@ -29,9 +29,9 @@ pub enum Event<'a> {
     },
     /// A name.
     Name {
-        /// What it names: the number of a name.
+        /// The kind of name, by its number.
         kind: u32,
-        /// Which one of these.
+        /// The number within that kind.
         number: u32,
         /// The text, NUL-padded.
         text: &'a [u8],
@@ -46,30 +46,30 @@ pub enum Event<'a> {
     Ipi(Ipi),
     /// A CPU's share of a control group may not run, or may run again: `ends`.
     Quota {
-        /// Which group and CPU.
+        /// The group and the CPU.
         throttle: Throttle,
-        /// Whether it may run again.
+        /// True if it may run again.
         ends: bool,
     },
     /// A task is in a control group.
     Member {
         /// Its id.
         pid: u32,
-        /// The group's.
+        /// The id of the group.
         group: u32,
     },
     /// A packet of a flow is sent or received.
     Packet {
-        /// Whether it is sent.
+        /// True if it is sent.
         sent: bool,
-        /// What it is.
+        /// The packet.
         packet: FlowPacket,
     },
-    /// A tracepoint that was chosen says something.
+    /// A record of a chosen tracepoint.
     Tracepoint {
         /// Its place among those chosen.
         number: u32,
-        /// The words of its record after what all records begin with, and zeros after them.
+        /// The words of its record after the head of all records, and zeros after them.
         record: &'a [u8],
     },
     /// Something else at a point in time.
@@ -81,14 +81,14 @@ pub enum Event<'a> {
     },
     /// A tick interrupted a program, or the kernel.
     Sample {
-        /// Whether it was a program.
+        /// True if it was a program.
         user: bool,
-        /// Where it was.
+        /// The interrupted address.
         pc: u64,
     },
     /// A system call, which may carry its return.
     Call {
-        /// Its number, of a 32-bit one plus [`TaskState::COMPAT`].
+        /// Its number, plus [`TaskState::COMPAT`] for a 32-bit one.
         nr: u16,
         /// Argument, and return if it is folded in.
         call: word::Call,
@@ -100,13 +100,13 @@ pub enum Event<'a> {
         /// The low 32 bits of its value.
         value: i32,
     },
-    /// Something of the kernel begins that needs no argument.
+    /// Work of the kernel begins that needs no argument.
     Begin(Work),
     /// And ends.
     End(Work),
 }
 
-/// What interrupts a task, or switches it.
+/// Work that interrupts a task, or switches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A trap of this vector.
@@ -121,7 +121,7 @@ pub enum Work {
 
 impl<'a> Event<'a> {
     /// Reads an entry with this number and these argument words, little-endian; `None` for a number that no recorder
-    /// writes, and where words are missing.
+    /// writes, and if words are missing.
     #[inline(always)]
     pub fn read(number: u16, words: &'a [u8]) -> Option<Event<'a>> {
         let shape = shape(number)?;
