@@ -15,8 +15,9 @@
  * marks need neither the lock nor the time. It gives back the rest of that part
  * when another process inserts there.
  *
- * Only tasks get here, in a system call, and no hook of the kernel's: so
- * nothing waits for a lock longer than the lookup of a place takes.
+ * Only tasks get here, in a system call or a page fault of an area, and no
+ * hook of the kernel: so nothing waits for a lock longer than the lookup of a
+ * place takes.
  */
 #include <linux/hash.h>
 #include <linux/minmax.h>

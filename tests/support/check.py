@@ -18,7 +18,8 @@ it does not expect. Then it asks of the spans:
     wait     between two runs a thread waits, all the time and for nothing that what it blocked in excludes
     value    a call's spans have its argument; the one it returns in has the value, the others have none
     sample   a sample of the program counter lies in a span of user code or of the kernel, as it says
-    stall    while a CPU stood still it recorded nothing, though a tick or an interrupt of another CPU was due
+    stall    while a CPU stood still it recorded nothing, though a tick or an interrupt of another CPU was due, or while
+             it was in the handler of an interrupt and another CPU stood still
     steal    what the host took has no event inside, and is no more than it said
     count    calls, waits and wakeups are as many as `summary` prints
     part     of a part, where nothing is lost: the span is what the whole recording says, and who waits does not run
@@ -815,8 +816,19 @@ class Checker:
                 continue
             tick = bisect.bisect_left(sampled, span.end)
             came = tick < len(sampled) and sampled[tick] - span.end <= LATE
-            if span.start not in sent and not (came and tick >= 4 and span.arg != USER):
+            due = span.start in sent or came and tick >= 4 and span.arg != USER
+            if not due and not self.stood_still_with_another(span):
                 self.bad("stall", "nothing was due", span)
+
+    def stood_still_with_another(self, span):
+        """Whether a CPU was in the handler of an interrupt, while another one stood still for most of that."""
+        if not (0x500 <= span.arg < SOFTIRQ or span.arg in UNMASKABLE):
+            return False
+        together = collections.Counter()
+        for other in self.spans:
+            if other.number == STALLED and other.cpu != span.cpu:
+                together[other.cpu] += max(min(other.end, span.end) - max(other.start, span.start), 0)
+        return any(2 * time > span.end - span.start for time in together.values())
 
     def stolen(self):
         told, drawn = collections.Counter(), collections.Counter()
