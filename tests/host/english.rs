@@ -76,7 +76,7 @@ impl Guide {
             let known = typos_dict::WORD.find(&UniCase::new(word.as_str()))?;
             Some((word.start(), word.as_str(), known.join("\" or \"")))
         });
-        let is_document = name == "README.md" || name.starts_with("docs/");
+        let is_document = name == "README.md" || name.starts_with("docs/") && name.ends_with(".md");
         let asked = self.any.matches(&prose).into_iter().map(|n| &self.refused[n]);
         let refused = asked.filter(|refused| is_document || !refused.of_documents).flat_map(|refused| {
             let Refused { pattern, instead, .. } = refused;

@@ -12,11 +12,12 @@
 use kutrace_format::capability::Capability;
 
 use super::build::Builder;
+use super::cpu::Cpu;
 use super::mode::KEPT;
 use super::stack::{Frame, Nesting};
 use super::thread::{Life, Side};
 use super::what::{Activity, What, STALLED};
-use super::Span;
+use super::{Span, NONE};
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::event::work::Work;
@@ -271,6 +272,29 @@ impl Builder {
     /// The spans held back on all CPUs: each may still be given to another activity.
     pub fn held(&self) -> impl Iterator<Item = &Span> {
         self.cpus.iter().filter_map(|cpu| cpu.begin.as_ref()).flat_map(|begin| &begin.spans)
+    }
+
+    /// Cuts an execution span of a CPU, one of the last, so that a span begins at `from` and ends at `to`.
+    pub(super) fn cut(&mut self, c: usize, from: Time, to: Time) {
+        let (id, held) = (self.cpus[c].id, self.cpus[c].begin.is_some());
+        let spans = self.spans(c);
+        let kept = spans.len().saturating_sub(KEPT);
+        let contains = |s: &Span| s.start <= from && s.start.saturating_add(s.dur) >= to;
+        let is_its = |s: &Span| s.cpu == Some(id) && s.is_execution() && contains(s);
+        let Some(at) = spans[kept..].iter().rposition(is_its).map(|at| kept + at) else { return };
+        let whole = spans[at];
+        let no_value = whole.activity().map_or(NONE, Activity::no_value);
+        let end = whole.start.saturating_add(whole.dur);
+        let piece = |(start, end): (Time, Time)| Span { start, dur: end - start, ret: no_value, ..whole };
+        let mut pieces: Vec<Span> = [(whole.start, from), (from, to), (to, end)].map(piece).to_vec();
+        pieces.retain(|piece| piece.dur > Time::ZERO);
+        pieces.last_mut().into_iter().for_each(|last| last.ret = whole.ret);
+        let more = pieces.len() - 1;
+        spans.splice(at..=at, pieces);
+        // Folded calls are known by their places.
+        let same = |(n, cpu): &(usize, &mut Cpu)| if held { *n == c } else { cpu.begin.is_none() };
+        let folded = self.cpus.iter_mut().enumerate().filter(same).filter_map(|(_, cpu)| cpu.folded.as_mut());
+        folded.filter(|folded| **folded > at).for_each(|folded| *folded += more);
     }
 
     /// Writes an execution span of a CPU and returns its index in [`Builder::spans`].

@@ -150,12 +150,22 @@ impl Builder {
     /// Marks the silence of a CPU in the handler of an interrupt as a stall if another CPU stood still during it, or keeps
     /// it as a suspect until one proves to have done so.
     fn silent_in_handler(&mut self, c: usize, from: Time, to: Time) {
-        self.close(c, from, Close::Pause { ipc: 0 });
-        self.close(c, to, Close::Pause { ipc: 0 });
-        match self.neighbours(c).any(|other| self.cpus[other].ticks.stalled_mostly((from, to))) {
-            true => self.stalled(c, from, to),
-            false => self.cpus[c].ticks.suspect = Some((from, to)),
+        self.cpus[c].ticks.suspect = Some((from, to));
+        if self.neighbours(c).any(|other| self.cpus[other].ticks.stalled_mostly((from, to))) {
+            self.convict(c, from, to);
         }
+    }
+
+    /// The suspect silence of a CPU is a stall: cuts it out of the span that it is in, or of the open piece.
+    fn convict(&mut self, c: usize, from: Time, to: Time) {
+        self.cpus[c].ticks.suspect = None;
+        if self.cpus[c].since <= from {
+            self.close(c, from, Close::Pause { ipc: 0 });
+            self.close(c, to, Close::Pause { ipc: 0 });
+        } else {
+            self.cut(c, from, to);
+        }
+        self.stalled(c, from, to);
     }
 
     /// The other CPUs of a CPU's machine.
@@ -226,8 +236,7 @@ impl Builder {
         for other in self.neighbours(c) {
             let suspect = self.cpus[other].ticks.suspect.filter(|suspect| self.cpus[c].ticks.stalled_mostly(*suspect));
             if let Some((from, to)) = suspect {
-                self.cpus[other].ticks.suspect = None;
-                self.stalled(other, from, to);
+                self.convict(other, from, to);
             }
         }
     }

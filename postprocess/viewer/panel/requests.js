@@ -419,7 +419,7 @@ function showRequest(app, panel, requests, number) {
     return button;
   };
   const ofEvent = event && events.length > 1 ? [
-    textElement("p", `Event ${place + 1} of ${events.length}${event.count > 1 ? `, ${countText(event.count, "request")}` : ""}`, "event"),
+    textElement("span", `Event ${place + 1} of ${events.length}${event.count > 1 ? `, ${countText(event.count, "request")}` : ""}`, "event"),
     step("Next event", events[place + 1]?.longest), step("Event before", events[place - 1]?.longest),
   ] : [];
   const [start, dur] = [requests.start[number], requests.dur[number]];
