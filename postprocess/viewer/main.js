@@ -223,6 +223,7 @@ export class App {
     const began = performance.now();
     const { view } = this;
     this.stale.view = this.stale.overlay = false;
+    view.chosen = this.asked.chosen;
     view.freshen(this.groups);
     this.axis = axisOf(this.store.meta.tracebase, view);
     this.picture.draw(this.axis);
@@ -407,6 +408,10 @@ export class App {
     const section = sectionOf(group, group.rowOf(i));
     if (section && isFoldedAway(group, group.rowOf(i))) this.toggleSection(section);
     this.view.kept = i;
+    if (this.view.chosen?.group === group && !this.view.chosen.rows.includes(group.rowOf(i))) {
+      this.asked.allThreads = true;
+      this.view.chosen = null;
+    }
     this.view.freshen(this.groups);
     const item = this.view.itemsOf.get(group)?.[group.rowOf(i)];
     if (item) this.view.reveal(item);

@@ -49,7 +49,7 @@ pub fn fill<T>(dir: &Path, force: bool, fill: impl FnOnce() -> Result<T>) -> Res
     }
     fs::create_dir(dir).with_context(|| dir.display().to_string())?;
     fill().inspect_err(|_| {
-        // A partial folder is no trace, and would be in the way of the next run.
+        // A partial folder is not a trace, and would be in the way of the next run.
         let _ = fs::remove_dir_all(dir);
     })
 }

@@ -14,6 +14,7 @@ import { actionButton, byId, closeButton, tableOf, textElement } from "../dom.js
 /**
  * @import {PathPart, Requests, Sums} from "../data/requests.js"
  * @import {RequestPath} from "../draw/path.js"
+ * @import {View} from "../view/view.js"
  * @import {App} from "../main.js"
  */
 
@@ -38,6 +39,8 @@ export class Asked {
   named = null;
   /** True if the request named in an address is to fill the picture. */
   fills = false;
+  /** Whether all threads have rows while a request is shown, not only those of its path. */
+  allThreads = false;
   /** The cause whose requests are listed; -1 for all. */
   cause = -1;
   /** The requests, once read from the page's data. @type {Requests | null} */
@@ -46,7 +49,7 @@ export class Asked {
   error = "";
   /** @type {Promise<void> | null} */
   reading = null;
-  /** The path drawn, and the number of its request. @type {{of: number, path: RequestPath} | null} */
+  /** The path drawn, and the number of its request. @type {{of: number, path: RequestPath, pids: number[]} | null} */
   drawn = null;
   /** The comparison of slow with normal requests, once computed: it never changes. @type {ReturnType<typeof slowAgainstNormal>} */
   sides = null;
@@ -111,9 +114,18 @@ export class Asked {
       const parts = requests.pathOf(request).map((part) => ({
         ...part, kind: requests.causes[part.cause].kind, words: shownName(requests.wordsOf(part)),
       }));
-      this.drawn = { of: request, path: { pid: requests.pid[request], parts } };
+      const pid = requests.pid[request];
+      this.drawn = { of: request, path: { pid, parts }, pids: [...new Set([pid, ...parts.map(({ culprit }) => culprit)])] };
     }
     return this.drawn.path;
+  }
+
+  /** The rows of the threads that the path of the request shown leads through, in its order, unless all are to be seen. @returns {View["chosen"]} */
+  get chosen() {
+    const { path, drawn, allThreads, app: { groups } } = this;
+    const group = threadsOf(groups);
+    if (!path || !drawn || allThreads || group.sections.length > 0) return null;
+    return { group, rows: drawn.pids.flatMap((pid) => group.rowOfKey.get(pid) ?? []) };
   }
 
   /** The row of the thread whose request is shown, if that row is visible. */
@@ -127,7 +139,7 @@ export class Asked {
   /** The part of the address about requests. */
   get address() {
     const { open, part, request, requests } = this;
-    return { requests: open ? (part ? `${part.from}..${part.to}` : "all") : "", request: open && requests && request >= 0 ? nameOf(requests, request) : "" };
+    return { requests: open ? (part ? `${part.from}..${part.to}` : "all") : "", request: open && requests && request >= 0 ? nameOf(requests, request) : "", threads: open && this.allThreads ? "all" : "" };
   }
 
   /** Takes the state from an address. @param {URLSearchParams} address */
@@ -141,6 +153,7 @@ export class Asked {
     const units = (/** @type {string} */ seconds) => Math.round(Number(seconds) * UNITS_PER_SECOND);
     this.named = pid === undefined ? null : { pid: Number(pid), from: units(start), to: units(end) };
     this.fills = !address.has("t");
+    this.allThreads = address.get("threads") === "all";
     if (this.open) this.app.listing = false;
   }
 
@@ -213,12 +226,23 @@ function fillWith(app, pid, from, to) {
   for (const group of [groups[0], threads]) if (group.collapsed) app.toggleGroup(group);
   showTime(app, from, to);
   // Scroll to the top, as long as that shows the thread's row.
+  view.chosen = app.asked.chosen;
   view.order(groups);
   view.scrollTo(0);
   view.layOut(groups);
   const row = threads.rowOfKey.get(pid);
   const item = row === undefined ? undefined : view.itemsOf.get(threads)?.[row];
   if (item) view.reveal(item);
+}
+
+/** Shows all threads, or only those of the request's path again. @param {Asked} asked */
+function threadsButton(asked) {
+  const button = actionButton("All threads", "Rows of all threads, not only of those on the path", () => {
+    asked.allThreads = !asked.allThreads;
+    asked.changed();
+  });
+  button.ariaPressed = String(asked.allThreads);
+  return button;
 }
 
 /** Shows a range of time with some room before and after. @param {App} app @param {number} from @param {number} to */
@@ -441,7 +465,7 @@ function showRequest(app, panel, requests, number) {
     textElement("p", `A request from ${secondsText(start)} s on: ${requests.asked}`),
     actionButton("All requests (Esc)", "Back to all requests", () => asked.back()),
     actionButton("Fit", "Zoom to this request", () => showTime(app, start, start + dur)),
-    step("Next longer", requests.byDuration[at + 1]), step("Next shorter", requests.byDuration[at - 1]), ...ofEvent,
+    step("Next longer", requests.byDuration[at + 1]), step("Next shorter", requests.byDuration[at - 1]), threadsButton(asked), ...ofEvent,
     ...strip(app, requests, number, longest, "This one, from its start"),
     ...(beside < 0 ? [] : strip(app, requests, beside, longest, `A normal one, ${durationText(requests.dur[beside])}, from its start`)),
     ...(beside < 0 ? [] : [actionButton("Go to the normal one", "Show it in the picture", () => goToRequest(app, beside))]),

@@ -95,6 +95,8 @@ export class View extends TimeScale {
     this.kept = -1;
     /** True if each row counts from its own start. */
     this.relative = false;
+    /** The only rows of a group to show, in this order, if any are chosen. @type {{group: Group, rows: number[]} | null} */
+    this.chosen = null;
     /** The range to return to afterwards. @type {[number, number] | null} */
     this.rangeBefore = null;
     /** Rows that stay visible above all others, in the order of pinning. @type {{group: Group, row: number}[]} */
@@ -225,6 +227,7 @@ export class View extends TimeScale {
   wantedRows(group) {
     const { lit, from, to, exec } = group;
     if (group.collapsed || group.hidden) return [];
+    if (this.chosen?.group === group) return this.chosen.rows.filter((r) => !this.isPinned(group, r));
     // Locks and the network have rows that never have execution.
     const running = this.onlyRunning && exec.ids.length > 0;
     const kept = running && this.kept >= 0 ? group.rowOf(this.kept) : -1;
