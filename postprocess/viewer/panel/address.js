@@ -49,7 +49,9 @@ export function showAddress(app, hash) {
   const relative = parts.get("from") === "rows";
   if (relative !== view.relative) app.measured = null;
   view.relative = relative;
-  const [t0, t1] = (parts.get("t") ?? "").split("..").map((text) => Number(text) * UNITS_PER_SECOND);
+  const [t0, t1] = (parts.get("t") ?? "").split("..").map((text) => Math.round(Number(text) * UNITS_PER_SECOND));
+  // The panel takes its room from the range in sight, so it comes first.
+  app.showDetails();
   if (t0 < t1) view.show(t0, t1);
   view.order(groups);
   view.layOut(groups);

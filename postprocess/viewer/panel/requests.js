@@ -74,7 +74,7 @@ export class Asked {
     ).then(() => {
       this.goToNamed();
       this.app.showDetails();
-      this.app.overlayChanged();
+      this.app.viewChanged();
     });
     return this.reading;
   }
@@ -103,6 +103,8 @@ export class Asked {
     if (number >= 0) {
       this.request = number;
     } else if (!this.part) this.open = false;
+    // The panel takes its room first.
+    app.showDetails();
     if (fills || number < 0) fillWith(app, named.pid, named.from, named.to);
   }
 
@@ -165,7 +167,6 @@ export class Asked {
       return;
     }
     this.goToNamed();
-    this.app.showDetails();
   }
 
   /** Undoes one thing: the request, the cause, the range of durations, the panel. */
@@ -247,7 +248,8 @@ function threadsButton(asked) {
 
 /** Shows a range of time with some room before and after. @param {App} app @param {number} from @param {number} to */
 function showTime(app, from, to) {
-  const room = Math.max((to - from) * REQUEST_ROOM, 5);
+  // A whole number, as the address has it.
+  const room = Math.max(Math.round((to - from) * REQUEST_ROOM), 5);
   app.view.show(from - room, to + room);
   app.viewChanged();
 }
