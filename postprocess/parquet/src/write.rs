@@ -181,10 +181,10 @@ fn found(spans: &InOrder, asked: Option<&Requests>) -> Result<Option<Found>> {
     asked.find(&Timeline::new(whole)).map(Some).map_err(|fact| anyhow!(fact))
 }
 
-/// Like [`write`], but returns the data about the trace, and notes about the tables.
+/// Like [`write()`], but returns the data about the trace, and notes about the tables.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn tables(spans: InOrder, folder: &Path, asked: Option<&Requests>) -> Result<(Meta, Vec<String>)> {
     let searched = spans.whole().is_some();
     let (meta, Written { trace, rows, requests }) = write(spans, folder, asked)?;

@@ -41,7 +41,7 @@ pub struct Summary {
     pub meta: Meta,
     /// First and last moment.
     pub extent: (Time, Time),
-    /// Number of events as every tool counts them: [`is_event`].
+    /// Number of events as every tool counts them: [`is_event`](crate::event::what::What::is_event).
     pub events: u64,
     /// Division of each CPU's time, ordered by CPU.
     pub cpus: Vec<(CpuId, Share)>,

@@ -68,7 +68,7 @@ pub enum State {
 pub enum Counter {
     /// MHz.
     Frequency,
-    /// The low-power state, as in [`number::MWAIT`]; [`AWAKE`] for none.
+    /// The low-power state, as in [`Point::Mwait`]; [`AWAKE`] for none.
     Idle,
     /// Instructions per cycle, in sixteenths.
     Ipc,

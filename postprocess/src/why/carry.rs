@@ -77,7 +77,7 @@ pub enum Column {
     Cpu,
     /// Thread to blame plus one; 0 for none but the request's own.
     Culprit,
-    /// Amount counted in the part, whose speed [`Pace`] gives; 0 if nothing was counted.
+    /// Amount counted in the part, whose speed [`Pace`](super::rules::Pace) gives; 0 if nothing was counted.
     Work,
 }
 
