@@ -48,7 +48,7 @@ fn six_views_of_a_sample_look_as_they_did() {
             ["openat", "CPU", -250, -78, "system call: the kernel, full height"],
             ["tail.90", "CPU", 10, -78, "user code: middle height"],
             ["page_fault", "CPU", 40, 38, "page fault, between two stretches of it"],
-            ["virtio0", "CPU", 60, -34, "interrupt of the disk"],
+            ["virtio0", "CPU", -130, -36, "interrupt of the disk"],
             ["wait_cpu", "PID", 90, -46, "woken, and waits for a CPU"],
         ] },
         "threads": { "address": "#t=57.44..57.50&open=CPU,PID" },

@@ -14,6 +14,8 @@ import { OUTER_PART } from "../view/view.js";
  * @import {Look} from "./look.js"
  */
 
+/** An arc drawn, from end to end, and the control point of its curve. @typedef {Spot & {cx: number, cy: number}} Arc */
+
 /** Arcs narrower than this are skipped; of the others, at most this many are drawn, the longest. */
 const ARC_MIN = 6;
 const ARC_MAX = 250;
@@ -34,7 +36,7 @@ export class Arcs {
     this.focus = focus;
     this.look = look;
     this.context = context;
-    /** Arcs drawn, from end to end. @type {Spot[]} */
+    /** Arcs drawn. @type {Arc[]} */
     this.drawn = [];
     this.intervals = new Map(lanes.map((lane) => [lane, new IntervalIndex(store, lane)]));
   }
@@ -158,7 +160,7 @@ export class Arcs {
     c.lineTo(x1 - 6 * Math.cos(angle - 0.4), y1 - 6 * Math.sin(angle - 0.4));
     c.lineTo(x1 - 6 * Math.cos(angle + 0.4), y1 - 6 * Math.sin(angle + 0.4));
     c.fill();
-    this.drawn.push({ i, x0, y0, x1, y1 });
+    this.drawn.push({ i, x0, y0, x1, y1, cx, cy });
   }
 }
 
@@ -169,15 +171,17 @@ export class Arcs {
  */
 const blossom = (s, t, p0, p1, p2) => (1 - s) * (1 - t) * p0 + ((1 - s) * t + s * (1 - t)) * p1 + s * t * p2;
 
-/** True if a point is within 4 pixels of an arc. @param {Spot} arc @param {number} x @param {number} y */
-export function nearArc(arc, x, y) {
-  const { x0, y0, x1, y1 } = arc;
-  if (x < x0 - 4 || x > x1 + 4 || y0 === y1) return false;
-  for (let step = 0; step <= 24; step++) {
+/** True if a point is within 4 pixels of an arc, taken as straight pieces. @param {Arc} arc @param {number} x @param {number} y */
+export function nearArc({ x0, y0, x1, y1, cx, cy }, x, y) {
+  if (x < x0 - 4 || x > x1 + 4) return false;
+  let [fromX, fromY] = [x0, y0];
+  for (let step = 1; step <= 24; step++) {
     const t = step / 24;
-    const px = (1 - t) ** 2 * x0 + 2 * (1 - t) * t * x1 + t ** 2 * x1;
-    const py = (1 - t) ** 2 * y0 + 2 * (1 - t) * t * y0 + t ** 2 * y1;
-    if (Math.hypot(px - x, py - y) <= 4) return true;
+    const [toX, toY] = [blossom(t, t, x0, cx, x1), blossom(t, t, y0, cy, y1)];
+    const length = Math.hypot(toX - fromX, toY - fromY);
+    const along = length > 0 ? Math.min(Math.max(((x - fromX) * (toX - fromX) + (y - fromY) * (toY - fromY)) / length ** 2, 0), 1) : 0;
+    if (Math.hypot(fromX + along * (toX - fromX) - x, fromY + along * (toY - fromY) - y) <= 4) return true;
+    [fromX, fromY] = [toX, toY];
   }
   return false;
 }
