@@ -20,6 +20,7 @@
 #define _GNU_SOURCE
 #include <kutrace.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,17 +66,26 @@ static void handler(int signal) {
         handled++;
 }
 
+// What the two threads of a program have counted.
+static volatile unsigned long *both;
+
+// Neither goes on before the other has memory: one alone could take all that their process may have.
 static void *record(void *argument) {
     volatile unsigned long *count = argument;
     count[1] = (unsigned long)syscall(SYS_gettid);
-    for (;;)
-        if (KUTRACE_COUNTER("counted", (long)*count))
-            ++*count;
+    for (;;) {
+        if (!KUTRACE_COUNTER("counted", (long)*count))
+            continue;
+        ++*count;
+        while (!(both[0] && both[8]))
+            sched_yield();
+    }
     return NULL;
 }
 
 static void until_killed(volatile unsigned long *counts) {
     pthread_t thread;
+    both = counts;
     signal(SIGALRM, handler);
     ualarm(500, 500);
     pthread_create(&thread, NULL, record, (void *)(counts + 8));
