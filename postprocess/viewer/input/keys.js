@@ -6,7 +6,7 @@ import { selectCall } from "../panel/call.js";
 import { askFilters, stepDuration, toggleList } from "../panel/list.js";
 import { changeLook } from "../panel/look.js";
 import { annotate, nudgeNote } from "../panel/note.js";
-import { toggleRequests } from "../panel/requests.js";
+import { toggleRequests } from "../panel/asked.js";
 import { saveCopy, savePng, saveSvg } from "../panel/save.js";
 import { measureSelected } from "../panel/totals.js";
 import { showWhole, VIEWS_MAX } from "../panel/views.js";

@@ -5,7 +5,7 @@ import { countText, durationText, shownName, threadText, trimmed } from "../data
 import { busiestOf, extremesOf, REQUESTS_MAX } from "../data/start.js";
 import { wordOf } from "../data/words.js";
 import { callOfSelected } from "./call.js";
-import { goToRequest, toggleRequests } from "./requests.js";
+import { goToRequest, toggleRequests } from "./asked.js";
 import { SHORTEST } from "../view/view.js";
 import { actionButton, byId, textElement } from "../dom.js";
 /**
