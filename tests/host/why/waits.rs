@@ -236,3 +236,19 @@ fn a_thread_that_slept_before_the_recording_is_told_with_who_wakes_it() {
     let thread = timeline.thread(Pid::new(300)).unwrap();
     assert!(matches!(timeline.unseen(thread, timeline.extent.0), Some(Unseen::Unborn(..))));
 }
+
+/// A thread sleeps in a call until a timer ends it: what the call waits for stands beside it.
+#[test]
+fn the_descriptor_and_the_lock_of_a_call_are_told_in_which_a_thread_sleeps() {
+    for (nr, argument, slept) in [(0, 7, "asleep in read(7) 100 %"), (202, 0x9060, "asleep in futex(0x...9060) 100 %")]
+    {
+        let bytes = trace_of(|trace, at| {
+            trace.cpu(0).call(at + 10, nr, argument).switch(at + 20, 0, "").entry(at + 4_900, IRQ + 0xec, &[]);
+            trace.cpu(0).entry(at + 4_910, RUNNABLE, &[100]).entry(at + 4_920, IRQ_RETURN + 0xec, &[]);
+            trace.cpu(0).switch(at + 4_930, 100, "worker").small_return(at + 4_960, 0);
+            at + 4_990
+        });
+        let first = asked(&bytes, &Ask::Mark("q".into())).compared.unwrap().causes.remove(0);
+        assert!(first.detail.contains(&slept.to_string()), "{first:?}");
+    }
+}
