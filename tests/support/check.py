@@ -19,7 +19,8 @@ it does not expect. Then it asks of the spans:
     value    a call's spans have its argument; the one it returns in has the value, the others have none
     sample   a sample of the program counter lies in a span of user code or of the kernel, as it says
     stall    while a CPU stood still it recorded nothing, though a tick or an interrupt of another CPU was due, or while
-             it was in the handler of an interrupt and another CPU stood still
+             it was in the handler of an interrupt and another CPU stood still, or while no CPU recorded anything and
+             two missed a tick
     steal    what the host took has no event inside, and is no more than it said
     count    calls, waits and wakeups are as many as `summary` prints
     part     of a part, where nothing is lost: the span is what the whole recording says, and who waits does not run
@@ -64,6 +65,8 @@ QUOTA = 100000
 # A CPU stood still for as long, and its tick comes that soon after: in the kernel, the end of what was a program is its
 # entry, 1 us.
 STALL, LATE = 100000, 20000 + 100
+# From one tick to the next.
+PERIODS = 100000, 333333, 400000, 1000000
 
 
 def is_call(number):
@@ -817,7 +820,7 @@ class Checker:
             tick = bisect.bisect_left(sampled, span.end)
             came = tick < len(sampled) and sampled[tick] - span.end <= LATE
             due = span.start in sent or came and tick >= 4 and span.arg != USER
-            if not due and not self.stood_still_with_another(span):
+            if not due and not self.stood_still_with_another(span) and not self.stood_still_together(span, ticks):
                 self.bad("stall", "nothing was due", span)
 
     def stood_still_with_another(self, span):
@@ -829,6 +832,26 @@ class Checker:
             if other.number == STALLED and other.cpu != span.cpu:
                 together[other.cpu] += max(min(other.end, span.end) - max(other.start, span.start), 0)
         return any(2 * time > span.end - span.start for time in together.values())
+
+    def stood_still_together(self, span, ticks):
+        """Whether no CPU recorded anything in a span, and two that stood still then had missed a tick."""
+        for moments in self.reading.moments.values():
+            if bisect.bisect_left(moments, span.end) > bisect.bisect_right(moments, span.start):
+                return False
+        apart = collections.Counter()
+        for sampled in ticks.values():
+            for before, after in zip(sampled, sampled[1:]):
+                apart.update(period for period in PERIODS if abs(after - before - period) <= period // 16)
+        if not apart:
+            return False
+        period, = (period for period, _ in apart.most_common(1))
+        missed = 0
+        for other in self.spans:
+            if other.number == STALLED and (other.start, other.end) == (span.start, span.end):
+                sampled = ticks[other.cpu]
+                tick = bisect.bisect_left(sampled, span.end)
+                missed += tick >= 4 and span.end - sampled[tick - 1] >= period
+        return missed >= 2
 
     def stolen(self):
         told, drawn = collections.Counter(), collections.Counter()

@@ -33,6 +33,8 @@ mod marks; // the library in every language
 mod programs; // memory that programs record into
 mod containers; // programs in containers and under filters
 mod tickless; // gaps of seconds
+#[cfg(feature = "night")]
+mod still; // machines that the host stops
 mod conserve; // recorded, lost and overwritten add up to all
 mod wrap; // the flight recorder, many laps
 mod snapshot; // snapshots of a flight recorder

@@ -14,6 +14,8 @@
 //!   can one that stands still to the end of the trace.
 //! * A CPU that is silent in the **handler** of an interrupt, mostly while another CPU of its machine stood still, stood
 //!   still with that one, idle or not.
+//! * If no CPU of a **machine** records anything, and two of them miss a tick meanwhile, all that are not idle stood still
+//!   together: from the last event of any CPU to the next of any. Their ticks may come late by any time then.
 //!
 //! Invariant: the lack of a tick alone is not a stall. An idle CPU needs no tick, and if a CPU can run a thread without
 //! one (`nohz_full`), the trace reports it; without that record, ticks count on a CPU whose last [`TRUSTED`] ticks came
@@ -24,7 +26,7 @@ use std::collections::VecDeque;
 use kutrace_format::capability::Capability;
 
 use super::build::Builder;
-use super::cpu::Close;
+use super::cpu::{Close, Cpu};
 use super::wait::Reason;
 use super::what::STALLED;
 use crate::event::number::Level;
@@ -91,6 +93,11 @@ impl Ticks {
         *self = Ticks { tickless: self.tickless, stalls: std::mem::take(&mut self.stalls), ..Ticks::default() };
     }
 
+    /// Waits for the next tick, whenever that comes after a stall.
+    fn resume(&mut self) {
+        (self.last, self.silence, self.suspect) = (None, None, None);
+    }
+
     /// True if a span of the CPU's time from `start` on may still become a stall.
     pub fn may_be_stall(&self, start: Time) -> bool {
         self.silence.or(self.suspect).is_some_and(|(from, _)| start >= from)
@@ -122,6 +129,10 @@ impl Builder {
         if !self.tells_silence() || cpu.is_lost() || cpu.is_offline() {
             return self.cpus[c].ticks.forget();
         }
+        if t - before.max(cpu.since) >= STALL_MIN {
+            self.machine_silent(c, before, t);
+        }
+        let cpu = &self.cpus[c];
         let before = before.max(cpu.since);
         if t - before >= STALL_MIN {
             let in_handler = cpu.top().level() == Level::Irq;
@@ -144,6 +155,30 @@ impl Builder {
             self.cpus[c].ticks.in_time = 0;
         } else if self.cpus[c].ticks.suspect.is_some_and(|(_, to)| t - to > SUSPECTED) {
             self.cpus[c].ticks.suspect = None;
+        }
+    }
+
+    /// Marks the silence of a whole machine, which an event of one of its CPUs ends, as a stall of all its CPUs that are
+    /// not idle, if two of them should have taken a tick in it.
+    fn machine_silent(&mut self, c: usize, before: Time, t: Time) {
+        let cpus = self.cpus_of_machine(c);
+        let last = |of: &Cpu| if of.id.index() == c { before } else { of.last }.max(of.since);
+        let silent = |of: &Cpu| !of.has_begun() || !of.is_lost() && t - last(of) >= STALL_MIN;
+        if !self.cpus[cpus.clone()].iter().all(silent) {
+            return;
+        }
+        let begun = cpus.filter(|&of| self.cpus[of].has_begun() && !self.cpus[of].is_offline());
+        let Some(from) = begun.clone().map(|of| last(&self.cpus[of])).max() else { return };
+        let busy: Vec<usize> = begun.filter(|&of| self.running(of) != Pid::IDLE).collect();
+        let missed = |of: usize| self.tick_due(of, last(&self.cpus[of])).is_some_and(|due| t - due >= LATE);
+        if busy.iter().filter(|&&of| missed(of)).count() < 2 {
+            return;
+        }
+        for of in busy {
+            self.close(of, from, Close::Pause { ipc: 0 });
+            self.close(of, t, Close::Pause { ipc: 0 });
+            self.stalled(of, from, t);
+            self.cpus[of].ticks.resume();
         }
     }
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The host stops the whole machine, at random times for random times: the trace shows each stop, with its length, and
+//! `why` names it.
+//!
+//! Of the night: on a host that has other work the machine stands still at other times, too, and two stops are one.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Mutex;
+use std::thread::sleep;
+use std::time::Duration;
+
+use postprocess::id::Pid;
+use postprocess::span::what::STALLED;
+use postprocess::time::Time;
+use postprocess::why::request::{Ask, Request};
+use postprocess::why::{explain, Question, Timeline};
+
+use crate::guest;
+use crate::trace::Recording;
+
+const STOPS: usize = 20;
+/// From one tick to the next, with the time by which a missing one is late. A shorter stop may be one without a tick.
+const PERIOD_MS: f64 = 4.3;
+/// How exact a length is, and how far the guest's clock and the host's drift apart over the whole trace.
+const LENGTH_MS: f64 = 0.2;
+const DRIFT_MS: f64 = 2.0;
+
+/// Stops a process, $1, as often as $2 says, for 2 to 50 ms, and prints when: microseconds of the host's clock.
+const STOP: &str = r"
+for n in $(seq $2); do
+    sleep .$(printf %03d $((60 + RANDOM % 100)))
+    time=.0$(printf %05d $((2000 + RANDOM % 48000)))
+    kill -STOP $1; from=${EPOCHREALTIME/[.,]/}
+    sleep $time
+    to=${EPOCHREALTIME/[.,]/}; kill -CONT $1
+    echo $from $to
+done
+sleep .2";
+
+/// Start and end of a stop, in ms of one of the clocks.
+type Stop = (f64, f64);
+
+/// Stops the machine that has this share, once its script has begun, and returns when.
+fn stop_often(share: &Path, over: &AtomicBool) -> Vec<Stop> {
+    while !share.join("begin").exists() {
+        if over.load(Relaxed) {
+            return Vec::new();
+        }
+        sleep(Duration::from_millis(20));
+    }
+    let script = format!("RANDOM={}\n{STOP}", guest::seed());
+    let stops =
+        Command::new("bash").args(["-c", &script, "stop", &machine(share), &STOPS.to_string()]).output().unwrap();
+    fs::write(share.join("end"), "").unwrap();
+    let ms = |text: &str| text.parse::<f64>().unwrap() / 1e3;
+    let stops = String::from_utf8(stops.stdout).unwrap();
+    stops.lines().map(|line| line.split_once(' ').unwrap()).map(|(from, to)| (ms(from), ms(to))).collect()
+}
+
+/// The process of the machine that has this share.
+fn machine(share: &Path) -> String {
+    let share = share.to_str().unwrap();
+    let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let its = |pid: &String| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.starts_with(b"qemu-system") && String::from_utf8_lossy(&command).contains(share)
+    };
+    processes.filter(|pid| pid.parse::<u32>().is_ok()).find(its).expect("QEMU runs")
+}
+
+/// The times in which CPUs of a trace stood still, all together.
+fn stood_still(trace: &Recording) -> Vec<Stop> {
+    let ms = |time: Time| time.0 as f64 / 1e5;
+    let spans = trace.spans.spans.iter().filter(|s| s.event() as u32 == STALLED);
+    let mut all: Vec<Stop> = spans.map(|s| (ms(s.start), ms(s.start + s.dur))).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut joined: Vec<Stop> = Vec::new();
+    for (from, to) in all {
+        match joined.last_mut().filter(|last| from <= last.1) {
+            Some(last) => last.1 = last.1.max(to),
+            None => joined.push((from, to)),
+        }
+    }
+    joined
+}
+
+/// Of each stop, the stand-still in the trace, if there is one; the clocks are aligned by most of them.
+fn found(stops: &[Stop], still: &[Stop]) -> (f64, Vec<Option<Stop>>) {
+    let near = |(from, to): Stop, ahead: f64| {
+        let of_it = still
+            .iter()
+            .filter(move |s| (s.0 - ahead - from).abs() < DRIFT_MS && s.1 - ahead > from && s.0 - ahead < to);
+        of_it.copied().min_by(|a, b| (a.1 - ahead - to).abs().total_cmp(&(b.1 - ahead - to).abs()))
+    };
+    let ahead = stops.iter().flat_map(|stop| still.iter().map(move |s| s.1 - stop.1));
+    let best = ahead.max_by_key(|ahead| stops.iter().filter(|stop| near(**stop, *ahead).is_some()).count()).unwrap();
+    (best, stops.iter().map(|stop| near(*stop, best)).collect())
+}
+
+#[test]
+fn each_stop_of_the_machine_is_found_with_its_length_and_why_names_it() {
+    let stops = Mutex::new(Vec::new());
+    let script = "
+        kutrace_control go
+        for cpu in 0 1; do taskset -c $cpu dd if=/dev/zero of=/dev/null bs=16k 2>$OUT/dd.$cpu & done
+        sleep 0.3
+        touch $SHARE/begin
+        until [ -e $SHARE/end ]; do sleep 0.1; done
+        kutrace_control stop $SHARE/t.trace
+        kill %1 %2";
+    let options = ["--cpus", "2", guest::AT_ONCE];
+    let run = guest::run_beside(&options, script, |share, over| *stops.lock().unwrap() = stop_often(share, over));
+    let trace = Recording::read_and_ask(&run.succeeded().file("t.trace"));
+    let stops = stops.into_inner().unwrap();
+    assert_eq!(stops.len(), STOPS);
+    let (ahead, found) = found(&stops, &stood_still(&trace));
+    let timeline = Timeline::new(&trace.spans);
+    let pids: Vec<Pid> = trace.pids_of("dd").into_iter().collect();
+    for (stop, still) in stops.iter().zip(&found) {
+        let length = stop.1 - stop.0;
+        let Some(still) = still else {
+            assert!(length < PERIOD_MS, "{length:.3} ms were not found");
+            continue;
+        };
+        let off = still.1 - still.0 - length;
+        assert!(off.abs() < LENGTH_MS, "{off:+.3} of {length:.3} ms, {:.3} ms from it", still.0 - ahead - stop.0);
+        for pid in &pids {
+            let [start, end] = [still.0 - 0.5, still.1 + 0.5].map(|ms| Time((ms * 1e5) as i64));
+            let ask = Ask::Range(Request { pid: *pid, start, end });
+            let why = explain(&timeline, &Question { ask, ..Question::default() }).unwrap();
+            let first = &why.causes[0].cause;
+            assert!(first.contains("stood still"), "{pid}, {length:.3} ms: {first}");
+        }
+    }
+    println!("{} of {STOPS} were found", found.iter().flatten().count());
+}
