@@ -48,8 +48,8 @@ fn said_by_page(spans: &Spans) -> Option<Value> {
 
 /// What the terminal alone says of a cause: it looks at spans for that.
 fn is_of_spans(note: &str) -> bool {
-    ["there ran ", "asleep in ", "while another CPU was idle "].iter().any(|own| note.starts_with(own))
-        || note.contains(" samples: ")
+    ["there ran ", "asleep in ", "while another CPU was idle ", "lock 0x"].iter().any(|own| note.starts_with(own))
+        || [" samples: ", " locks"].iter().any(|own| note.contains(own))
 }
 
 /// A sentence without its first duration, which the page gives with more digits.

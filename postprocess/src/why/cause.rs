@@ -166,6 +166,11 @@ impl Causes {
         self.links[chain.0 as usize].program
     }
 
+    /// Returns the name of the wait in which the request's own thread is; [`NAMELESS`] if it waits for no program.
+    pub fn first_wait(&self, chain: Chain) -> NameId {
+        self.chain(chain).0.first().map_or(NAMELESS, |link| link.wait)
+    }
+
     /// Returns a cause as a line of a table, with the culprit's name if one thread alone is to blame.
     pub fn text(&self, id: u32, timeline: &Timeline, culprit: Option<&str>) -> String {
         let cause = self.cause(id);

@@ -9,8 +9,10 @@ use super::cause::{Cause, Causes, Chain, Kind};
 use super::compare::Data;
 use super::path::{path, Part};
 use super::timeline::{end, Timeline};
+use crate::event::names::NameId;
 use crate::id::{CpuId, Pid};
 use crate::span::sample;
+use crate::span::wait::Reason;
 use crate::span::what::Share;
 use crate::time::Time;
 
@@ -35,6 +37,8 @@ struct Gathered<'a> {
     slept: BTreeMap<&'a str, Time>,
     /// Calls with arguments in which a thread slept, by name of the call.
     slept_for: BTreeMap<&'a str, BTreeSet<String>>,
+    /// Locks that the request's own thread waited for, and the largest number of threads that did so at once.
+    locks: BTreeMap<String, usize>,
     /// Functions in which a CPU was sampled, with the number of samples.
     sampled: BTreeMap<&'a str, u32>,
     samples: u32,
@@ -53,7 +57,9 @@ pub fn of(data: &Data, causes: &mut Causes, requests: &[u32], wanted: &[Vec<u32>
         let request = &data.requests[*number as usize];
         for part in path(data.timeline, causes, request) {
             if let Some(group) = groups.get(&part.cause) {
-                gathered[*group].add(data.timeline, causes.cause(part.cause), &part, request.pid);
+                let cause = causes.cause(part.cause);
+                gathered[*group].add(data.timeline, cause, &part, request.pid);
+                gathered[*group].add_lock(data.timeline, causes.first_wait(cause.chain), &part, request.pid);
             }
         }
     }
@@ -92,6 +98,16 @@ impl<'a> Gathered<'a> {
         }
     }
 
+    /// Adds the lock that the request's own thread waits for in a part, in this wait.
+    fn add_lock(&mut self, timeline: &Timeline<'a>, wait: NameId, part: &Part, own: Pid) {
+        if Reason::named(timeline.called(wait)) != Reason::Lock {
+            return;
+        }
+        let Some(lock) = timeline.slept_in(own, part.start).and_then(|call| timeline.address(&call)) else { return };
+        let most = self.locks.entry(lock).or_default();
+        *most = timeline.waiting_with(own, part.start).max(*most);
+    }
+
     fn notes(&self, timeline: &Timeline, kind: Kind) -> Vec<String> {
         let threads: Vec<String> = most(&self.threads).map(|(pid, _)| timeline.name(*pid)).collect();
         let mut notes = Vec::new();
@@ -115,6 +131,9 @@ impl<'a> Gathered<'a> {
                 self.shares(most(&self.slept).map(|(name, time)| (self.slept_in(name), time)))
             ));
         }
+        if let Some(note) = self.lock() {
+            notes.push(note);
+        }
         if self.beside_idle * 10 > self.time {
             notes.push(format!("while another CPU was idle {}", self.percent(self.beside_idle)));
         }
@@ -129,6 +148,16 @@ impl<'a> Gathered<'a> {
     fn slept_in(&self, name: &str) -> String {
         let calls = self.slept_for.get(name).filter(|calls| calls.len() == 1);
         calls.and_then(|calls| calls.first()).map_or_else(|| name.to_string(), String::clone)
+    }
+
+    /// Describes the locks waited for, by address if that was one, and how many threads waited for the same at once.
+    fn lock(&self) -> Option<String> {
+        let most = *self.locks.values().max()?;
+        let locks = match self.locks.len() {
+            1 => format!("lock {}", self.locks.keys().next()?),
+            several => format!("{several} locks"),
+        };
+        Some(if most > 1 { format!("{locks}, up to {most} threads waiting at once") } else { locks })
     }
 
     /// Describes where most samples were.

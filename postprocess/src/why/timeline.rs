@@ -343,12 +343,37 @@ impl<'a> Timeline<'a> {
     /// waits for: a descriptor, or the known bits of a lock's address.
     pub fn with_argument(&self, call: &Span) -> String {
         let name = self.text(call);
+        if let Some(address) = self.address(call) {
+            return format!("{name}({address})");
+        }
         match self.known.of(call).filter(|_| call.arg != NONE) {
-            Some(Call::Futex) => format!("{name}(0x...{:04x})", call.arg & 0xffff),
             Some(Call::Poll) if name.starts_with("epoll") => format!("{name}({})", call.arg),
             Some(Call::Send | Call::Receive | Call::Accept | Call::Connect) => format!("{name}({})", call.arg),
             _ => name.to_string(),
         }
+    }
+
+    /// Returns the known bits of the address of the lock that a call waits for.
+    pub fn address(&self, call: &Span) -> Option<String> {
+        let lock = self.known.of(call) == Some(Call::Futex) && call.arg != NONE;
+        lock.then(|| format!("0x...{:04x}", call.arg & 0xffff))
+    }
+
+    /// Returns the number of threads of a thread's process that sleep at a moment for the same lock as that one.
+    pub fn waiting_with(&self, pid: Pid, at: Time) -> usize {
+        let lock = |pid: Pid| self.slept_in(pid, at).and_then(|call| self.address(&call));
+        let process = |pid: Pid| self.spans.meta.process_of(pid);
+        let own = lock(pid);
+        let asleep = |thread: &Thread| {
+            let next = thread.waits.partition_point(|&n| self.rows.end(n) <= at);
+            let wait = thread.waits.get(next).map(|&n| self.span(n)).filter(|wait| wait.start <= at);
+            wait.is_some_and(|wait| wait.what == What::Wait(Reason::Lock))
+        };
+        self.threads
+            .list
+            .iter()
+            .filter(|thread| process(thread.pid) == process(pid) && asleep(thread) && lock(thread.pid) == own)
+            .count()
     }
 
     /// True if the span is a call that sends.

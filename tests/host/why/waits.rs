@@ -86,7 +86,7 @@ fn a_holder_of_a_lock_that_waits_for_the_disk_is_told_with_the_disk() {
     let cause = "waiting for a lock of other.200, meanwhile waiting for the disk (irq#36)";
     assert_first(&bytes, cause, "other.200");
     let why = asked(&bytes, &Ask::Mark("q".into()));
-    assert_eq!(why.compared.unwrap().causes[0].detail, ["asleep in sys#74 100 %"]);
+    assert_eq!(why.compared.unwrap().causes[0].detail, ["asleep in sys#74 100 %", "lock 0x...0005"]);
 }
 
 /// A thread that computes starts another one, which answers and ends.
