@@ -55,6 +55,17 @@ pub enum Found {
     Still,
 }
 
+impl Found {
+    /// Higher the further down the cause is.
+    pub fn rank(self) -> usize {
+        match self {
+            Found::At(place) => place,
+            Found::Still => usize::MAX - 1,
+            Found::Not => usize::MAX,
+        }
+    }
+}
+
 /// Reads the cases of a file.
 ///
 /// # Panics

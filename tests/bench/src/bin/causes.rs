@@ -19,10 +19,10 @@ use postprocess::span::limit::SpanLimit;
 use postprocess::span::Spans;
 use postprocess::why::change::Verdict;
 use postprocess::why::diff::{self, Before};
-use postprocess::why::{explain, Question, Timeline, Why};
+use postprocess::why::{explain, Question, Timeline};
 
-/// How often a control is recorded: a false alarm is to be seen among twenty.
-const CONTROLS: u64 = 2;
+/// How often a case is recorded, each time with other random numbers.
+const TIMES: u64 = 3;
 /// Pairs of recordings of each load that are compared.
 const PAIRS: u64 = 20;
 /// Changes by less do not matter: the default of `diff`.
@@ -51,10 +51,9 @@ fn main() -> Result<()> {
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
-/// The recordings of a case: seeds and files.
+/// The recordings of a case: additions to the seed, and files.
 fn recordings(case: &Case) -> impl Iterator<Item = (u64, String)> + '_ {
-    let times = if case.answers.is_empty() { CONTROLS } else { 1 };
-    (0..times).map(|n| (n, if n == 0 { case.name.clone() } else { format!("{}.{}", case.name, n + 1) }))
+    (0..TIMES).map(|n| (n, if n == 0 { case.name.clone() } else { format!("{}.{}", case.name, n + 1) }))
 }
 
 fn script(cases: &[Case], guest: &str, cpus: u64, seed: u64) -> String {
@@ -109,7 +108,7 @@ fn spans(path: &Path) -> Result<Option<Spans>> {
     Ok(Some(spans))
 }
 
-/// What the table counts.
+/// The counts below the table.
 #[derive(Default)]
 struct Tally {
     planted: usize,
@@ -121,58 +120,74 @@ struct Tally {
     still: usize,
 }
 
+/// What `why` makes of a recording: the place of the planted cause, the share that its causes explain, the first of them.
+struct Outcome {
+    found: Found,
+    explained: f64,
+    first: String,
+}
+
 fn table(cases: &[Case], dir: &Path) -> Result<String> {
     let mut tally = Tally::default();
-    let mut text = "| case | place | explained | first cause |\n|---|---|---|---|\n".to_string();
+    let mut text =
+        "| case | places | explained | first cause, of the recording in which the planted one comes last |\n"
+            .to_string();
+    text += "|---|---|---|---|\n";
     for case in cases {
-        for (_, file) in recordings(case) {
-            let Some(spans) = spans(&dir.join(format!("{file}.trace")))? else {
-                writeln!(text, "| {file} | not recorded | | |")?;
-                continue;
-            };
-            let question = Question { ask: case.ask.clone(), ..Question::default() };
-            match explain(&Timeline::new(&spans), &question) {
-                Ok(why) => tally.row(&mut text, case, &file, &why)?,
-                Err(fact) => {
-                    tally.planted += usize::from(!case.answers.is_empty());
-                    writeln!(text, "| {file} | - | | {fact} |")?;
-                }
-            }
-        }
+        let outcomes = recordings(case).map(|(_, file)| outcome(case, &dir.join(format!("{file}.trace"))));
+        let outcomes = outcomes.collect::<Result<Vec<_>>>()?;
+        outcomes.iter().for_each(|outcome| tally.add(case, outcome));
+        let places = outcomes.iter().map(Outcome::place).collect::<Vec<_>>().join(" ");
+        let Some(worst) = outcomes.iter().rev().max_by_key(|outcome| outcome.found.rank()) else { continue };
+        writeln!(text, "| {} | {places} | {:.0} % | {} |", case.name, worst.explained * 100.0, worst.first)?;
     }
     let Tally { planted, first, among, explained, controls, alarms, still } = tally;
     let share = explained * 100.0 / planted.max(1) as f64;
-    writeln!(text, "\n| planted | {planted} |\n|---|---|")?;
-    writeln!(text, "| named first | {first} |\n| among the first {AMONG} | {among} |")?;
+    writeln!(text, "\n| recordings with a planted cause | {planted} |\n|---|---|")?;
+    writeln!(text, "| that `why` names first | {first} |\n| among the first {AMONG} | {among} |")?;
     writeln!(text, "| share of the excess explained | {share:.0} % |")?;
-    writeln!(text, "| controls | {controls} |\n| in which the machine stood still | {still} |")?;
+    writeln!(text, "| recordings of controls | {controls} |\n| in which the machine stood still | {still} |")?;
     writeln!(text, "| false alarms | {alarms} |")?;
     Ok(text)
 }
 
-impl Tally {
-    fn row(&mut self, text: &mut String, case: &Case, file: &str, why: &Why) -> Result<()> {
-        let found = case.found(why);
-        let causes = why.compared.as_ref().map_or(&[][..], |compared| &compared.causes);
-        let explained = 1.0 - why.compared.as_ref().map_or(0.0, |compared| compared.unexplained);
-        if case.answers.is_empty() {
-            self.controls += 1;
-            self.still += usize::from(found == Found::Still);
-            self.alarms += usize::from(found == Found::Not);
-        } else {
-            self.planted += 1;
-            self.first += usize::from(found == Found::At(1));
-            self.among += usize::from(matches!(found, Found::At(place) if place <= AMONG));
-            self.explained += explained;
-        }
-        let place = match found {
+/// What `why` makes of a recording of a case; a recording that is missing or has no such requests names nothing.
+fn outcome(case: &Case, trace: &Path) -> Result<Outcome> {
+    let none = |first: &str| Outcome { found: Found::Not, explained: 0.0, first: first.to_string() };
+    let Some(spans) = spans(trace)? else { return Ok(none("not recorded")) };
+    let why = match explain(&Timeline::new(&spans), &Question { ask: case.ask.clone(), ..Question::default() }) {
+        Ok(why) => why,
+        Err(fact) => return Ok(none(&fact)),
+    };
+    let causes = why.compared.as_ref().map_or(&[][..], |compared| &compared.causes);
+    let first = causes.first().map_or("nothing stands out".to_string(), |first| {
+        format!("{:.0} % {} ({})", first.share * 100.0, first.cause, first.culprit)
+    });
+    let explained = 1.0 - why.compared.as_ref().map_or(0.0, |compared| compared.unexplained);
+    Ok(Outcome { found: case.found(&why), explained, first })
+}
+
+impl Outcome {
+    fn place(&self) -> String {
+        match self.found {
             Found::At(place) => place.to_string(),
             Found::Not => "no".to_string(),
             Found::Still => "still".to_string(),
-        };
-        let first = causes.first().map_or("nothing stands out".to_string(), |first| {
-            format!("{:.0} % {} ({})", first.share * 100.0, first.cause, first.culprit)
-        });
-        Ok(writeln!(text, "| {file} | {place} | {:.0} % | {first} |", explained * 100.0)?)
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, case: &Case, outcome: &Outcome) {
+        if case.answers.is_empty() {
+            self.controls += 1;
+            self.still += usize::from(outcome.found == Found::Still);
+            self.alarms += usize::from(outcome.found == Found::Not);
+        } else {
+            self.planted += 1;
+            self.first += usize::from(outcome.found == Found::At(1));
+            self.among += usize::from(matches!(outcome.found, Found::At(place) if place <= AMONG));
+            self.explained += outcome.explained;
+        }
     }
 }

@@ -11,18 +11,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use super::{compile, in_guest};
-use crate::guest::PACE;
 use crate::kernel::Variant;
 use crate::place;
 use crate::progress::{self, output, tied};
 use crate::vm::VmArgs;
 
-/// The guests that cases ask for, and their kernels.
+/// The guests that cases ask for, and their kernels; the load of the host disturbs the last.
 const GUESTS: [(&str, Variant); 3] =
-    [("one", Variant::Small), ("many", Variant::Small), ("groups", Variant::Distribution)];
+    [("one", Variant::Small), ("groups", Variant::Distribution), ("many", Variant::Small)];
+/// Instructions of a paced guest take 2^0 ns, as those of a real CPU. In one that is eight times slower, what servers do
+/// now and then of their own accord takes as long as what is planted.
+const PACE: u8 = 0;
 /// MiB of the disk of a guest, and seconds that one may take.
 const DISK: u32 = 512;
-const LIMIT: u64 = 3600;
+const LIMIT: u64 = 3 * 3600;
 
 /// What is judged.
 #[derive(Clone, Copy, PartialEq)]
