@@ -74,7 +74,7 @@ fn machine(share: &Path) -> String {
 /// The times in which CPUs of a trace stood still, all together.
 fn stood_still(trace: &Recording) -> Vec<Stop> {
     let ms = |time: Time| time.0 as f64 / 1e5;
-    let spans = trace.spans.spans.iter().filter(|s| s.event() as u32 == STALLED);
+    let spans = trace.spans.spans.iter().filter(|s| s.what == STALLED);
     let mut all: Vec<Stop> = spans.map(|s| (ms(s.start), ms(s.start + s.dur))).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut joined: Vec<Stop> = Vec::new();
@@ -87,7 +87,12 @@ fn stood_still(trace: &Recording) -> Vec<Stop> {
     joined
 }
 
-/// Of each stop, the stand-still in the trace, if there is one; the clocks are aligned by most of them.
+/// By how much a stand-still is longer than a stop, in ms.
+fn longer(still: Stop, stop: Stop) -> f64 {
+    (still.1 - still.0) - (stop.1 - stop.0)
+}
+
+/// Of each stop, the stand-still in the trace, if there is one; the clocks are aligned by as many as possible.
 fn found(stops: &[Stop], still: &[Stop]) -> (f64, Vec<Option<Stop>>) {
     let near = |(from, to): Stop, ahead: f64| {
         let of_it = still
@@ -96,7 +101,8 @@ fn found(stops: &[Stop], still: &[Stop]) -> (f64, Vec<Option<Stop>>) {
         of_it.copied().min_by(|a, b| (a.1 - ahead - to).abs().total_cmp(&(b.1 - ahead - to).abs()))
     };
     let ahead = stops.iter().flat_map(|stop| still.iter().map(move |s| s.1 - stop.1));
-    let best = ahead.max_by_key(|ahead| stops.iter().filter(|stop| near(**stop, *ahead).is_some()).count()).unwrap();
+    let right = |stop: &&Stop, ahead| near(**stop, ahead).is_some_and(|still| longer(still, **stop).abs() < LENGTH_MS);
+    let best = ahead.max_by_key(|ahead| stops.iter().filter(|stop| right(stop, *ahead)).count()).unwrap();
     (best, stops.iter().map(|stop| near(*stop, best)).collect())
 }
 
@@ -105,7 +111,7 @@ fn each_stop_of_the_machine_is_found_with_its_length_and_why_names_it() {
     let stops = Mutex::new(Vec::new());
     let script = "
         kutrace_control go
-        for cpu in 0 1; do taskset -c $cpu dd if=/dev/zero of=/dev/null bs=16k 2>$OUT/dd.$cpu & done
+        for cpu in 0 1; do taskset -c $cpu dd if=/dev/zero of=/dev/null bs=256k 2>$OUT/dd.$cpu & done
         sleep 0.3
         touch $SHARE/begin
         until [ -e $SHARE/end ]; do sleep 0.1; done
@@ -125,7 +131,7 @@ fn each_stop_of_the_machine_is_found_with_its_length_and_why_names_it() {
             assert!(length < PERIOD_MS, "{length:.3} ms were not found");
             continue;
         };
-        let off = still.1 - still.0 - length;
+        let off = longer(*still, *stop);
         assert!(off.abs() < LENGTH_MS, "{off:+.3} of {length:.3} ms, {:.3} ms from it", still.0 - ahead - stop.0);
         for pid in &pids {
             let [start, end] = [still.0 - 0.5, still.1 + 0.5].map(|ms| Time((ms * 1e5) as i64));
