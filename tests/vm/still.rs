@@ -2,7 +2,7 @@
 //! The host stops the whole machine, at random times for random times: the trace shows each stop, with its length, and
 //! `why` names it.
 //!
-//! Of the night: on a host that has other work the machine stands still at other times, too, and two stops are one.
+//! Of the night: a host that has other work stops the machine at other times, too.
 
 use std::fs;
 use std::path::Path;
@@ -43,6 +43,14 @@ sleep .2";
 /// Start and end of a stop, in ms of one of the clocks.
 type Stop = (f64, f64);
 
+/// A time in which CPUs stood still: start and end, and of how many pieces it is made.
+#[derive(Clone, Copy)]
+struct Still {
+    from: f64,
+    to: f64,
+    pieces: usize,
+}
+
 /// Stops the machine that has this share, once its script has begun, and returns when.
 fn stop_often(share: &Path, over: &AtomicBool) -> Vec<Stop> {
     while !share.join("begin").exists() {
@@ -72,38 +80,34 @@ fn machine(share: &Path) -> String {
 }
 
 /// The times in which CPUs of a trace stood still, all together.
-fn stood_still(trace: &Recording) -> Vec<Stop> {
+fn stood_still(trace: &Recording) -> Vec<Still> {
     let ms = |time: Time| time.0 as f64 / 1e5;
     let spans = trace.spans.spans.iter().filter(|s| s.what == STALLED);
     let mut all: Vec<Stop> = spans.map(|s| (ms(s.start), ms(s.start + s.dur))).collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut joined: Vec<Stop> = Vec::new();
+    all.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    all.dedup();
+    let mut joined: Vec<Still> = Vec::new();
     for (from, to) in all {
-        match joined.last_mut().filter(|last| from <= last.1) {
-            Some(last) => last.1 = last.1.max(to),
-            None => joined.push((from, to)),
+        match joined.last_mut().filter(|last| from <= last.to) {
+            Some(last) => *last = Still { to: last.to.max(to), pieces: last.pieces + 1, ..*last },
+            None => joined.push(Still { from, to, pieces: 1 }),
         }
     }
     joined
 }
 
-/// By how much a stand-still is longer than a stop, in ms.
-fn longer(still: Stop, stop: Stop) -> f64 {
-    (still.1 - still.0) - (stop.1 - stop.0)
-}
-
-/// Of each stop, the stand-still in the trace, if there is one; the clocks are aligned by as many as possible.
-fn found(stops: &[Stop], still: &[Stop]) -> (f64, Vec<Option<Stop>>) {
-    let near = |(from, to): Stop, ahead: f64| {
-        let of_it = still
-            .iter()
-            .filter(move |s| (s.0 - ahead - from).abs() < DRIFT_MS && s.1 - ahead > from && s.0 - ahead < to);
-        of_it.copied().min_by(|a, b| (a.1 - ahead - to).abs().total_cmp(&(b.1 - ahead - to).abs()))
+/// Of each stop, the time in which CPUs stood still, if there is one; the clocks are aligned by as many as possible.
+fn found(stops: &[Stop], still: &[Still]) -> Vec<Option<Still>> {
+    let covers = |(from, to): Stop, ahead: f64| {
+        let begun = still.partition_point(|s| s.from <= from + ahead + LENGTH_MS + DRIFT_MS);
+        let last = still[..begun].last().filter(|s| s.to >= to + ahead - LENGTH_MS - DRIFT_MS);
+        last.copied()
     };
-    let ahead = stops.iter().flat_map(|stop| still.iter().map(move |s| s.1 - stop.1));
-    let right = |stop: &&Stop, ahead| near(**stop, ahead).is_some_and(|still| longer(still, **stop).abs() < LENGTH_MS);
-    let best = ahead.max_by_key(|ahead| stops.iter().filter(|stop| right(stop, *ahead)).count()).unwrap();
-    (best, stops.iter().map(|stop| near(*stop, best)).collect())
+    let ends =
+        |stop: &&Stop, ahead: f64| covers(**stop, ahead).is_some_and(|s| (s.to - ahead - stop.1).abs() < DRIFT_MS);
+    let ahead = stops.iter().flat_map(|stop| still.iter().map(move |s| s.to - stop.1));
+    let best = ahead.max_by_key(|ahead| stops.iter().filter(|stop| ends(stop, *ahead)).count()).unwrap();
+    stops.iter().map(|stop| covers(*stop, best)).collect()
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn each_stop_of_the_machine_is_found_with_its_length_and_why_names_it() {
     let stops = Mutex::new(Vec::new());
     let script = "
         kutrace_control go
-        for cpu in 0 1; do taskset -c $cpu dd if=/dev/zero of=/dev/null bs=256k 2>$OUT/dd.$cpu & done
+        for cpu in 0 1; do taskset -c $cpu dd if=/dev/zero of=/dev/null bs=64k 2>$OUT/dd.$cpu & done
         sleep 0.3
         touch $SHARE/begin
         until [ -e $SHARE/end ]; do sleep 0.1; done
@@ -122,7 +126,7 @@ fn each_stop_of_the_machine_is_found_with_its_length_and_why_names_it() {
     let trace = Recording::read_and_ask(&run.succeeded().file("t.trace"));
     let stops = stops.into_inner().unwrap();
     assert_eq!(stops.len(), STOPS);
-    let (ahead, found) = found(&stops, &stood_still(&trace));
+    let found = found(&stops, &stood_still(&trace));
     let timeline = Timeline::new(&trace.spans);
     let pids: Vec<Pid> = trace.pids_of("dd").into_iter().collect();
     for (stop, still) in stops.iter().zip(&found) {
@@ -131,10 +135,11 @@ fn each_stop_of_the_machine_is_found_with_its_length_and_why_names_it() {
             assert!(length < PERIOD_MS, "{length:.3} ms were not found");
             continue;
         };
-        let off = longer(*still, *stop);
-        assert!(off.abs() < LENGTH_MS, "{off:+.3} of {length:.3} ms, {:.3} ms from it", still.0 - ahead - stop.0);
+        // Beside other load of the host the machine stands still before or after a stop, too.
+        let longer = still.to - still.from - length;
+        assert!(longer.abs() < LENGTH_MS || still.pieces > 1 && longer > 0.0, "{longer:+.3} of {length:.3} ms");
         for pid in &pids {
-            let [start, end] = [still.0 - 0.5, still.1 + 0.5].map(|ms| Time((ms * 1e5) as i64));
+            let [start, end] = [still.from - 0.5, still.to + 0.5].map(|ms| Time((ms * 1e5) as i64));
             let ask = Ask::Range(Request { pid: *pid, start, end });
             let why = explain(&timeline, &Question { ask, ..Question::default() }).unwrap();
             let first = &why.causes[0].cause;

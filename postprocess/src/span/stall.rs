@@ -77,6 +77,8 @@ pub struct Ticks {
     pub tickless: bool,
     /// Time of the last tick; `None` if unknown.
     last: Option<Time>,
+    /// End of the last stall of the whole machine.
+    resumed: Time,
     /// Number of ticks in a row that came when they were due.
     in_time: u32,
     /// Start and end of a silence in which a tick was due, until the next tick shows whether it was late.
@@ -93,9 +95,9 @@ impl Ticks {
         *self = Ticks { tickless: self.tickless, stalls: std::mem::take(&mut self.stalls), ..Ticks::default() };
     }
 
-    /// Waits for the next tick, whenever that comes after a stall.
-    fn resume(&mut self) {
-        (self.last, self.silence, self.suspect) = (None, None, None);
+    /// A stall of the whole machine ends: the next tick may come at any time.
+    fn resume(&mut self, t: Time) {
+        (self.resumed, self.silence, self.suspect) = (t, None, None);
     }
 
     /// True if a span of the CPU's time from `start` on may still become a stall.
@@ -170,7 +172,7 @@ impl Builder {
         let begun = cpus.filter(|&of| self.cpus[of].has_begun() && !self.cpus[of].is_offline());
         let Some(from) = begun.clone().map(|of| last(&self.cpus[of])).max() else { return };
         let busy: Vec<usize> = begun.filter(|&of| self.running(of) != Pid::IDLE).collect();
-        let missed = |of: usize| self.tick_due(of, last(&self.cpus[of])).is_some_and(|due| t - due >= LATE);
+        let missed = |of: usize| self.next_tick(of, last(&self.cpus[of])).is_some_and(|due| t - due >= LATE);
         if busy.iter().filter(|&&of| missed(of)).count() < 2 {
             return;
         }
@@ -178,7 +180,7 @@ impl Builder {
             self.close(of, from, Close::Pause { ipc: 0 });
             self.close(of, t, Close::Pause { ipc: 0 });
             self.stalled(of, from, t);
-            self.cpus[of].ticks.resume();
+            self.cpus[of].ticks.resume(t);
         }
     }
 
@@ -236,10 +238,15 @@ impl Builder {
 
     /// Time since when a tick was due on a CPU that has been silent since `before`, if its ticks are reliable.
     fn tick_due(&self, c: usize, before: Time) -> Option<Time> {
+        self.next_tick(c, before).filter(|_| self.cpus[c].ticks.in_time >= TRUSTED)
+    }
+
+    /// Time since when a tick is due on a CPU that has been silent since `before`.
+    fn next_tick(&self, c: usize, before: Time) -> Option<Time> {
         let cpu = &self.cpus[c];
         let ticks = &cpu.ticks;
-        let relied_on = self.running(c) != Pid::IDLE && !ticks.tickless && ticks.in_time >= TRUSTED;
-        let due = ticks.last.filter(|_| relied_on)?.max(cpu.idle_edge) + self.period.known()?;
+        let relied_on = self.running(c) != Pid::IDLE && !ticks.tickless;
+        let due = ticks.last.filter(|_| relied_on)?.max(cpu.idle_edge).max(ticks.resumed) + self.period.known()?;
         (before < due + STALL_MIN).then_some(due.max(before))
     }
 
@@ -247,7 +254,8 @@ impl Builder {
         let busy = self.running(c) != Pid::IDLE;
         let cpu = &mut self.cpus[c];
         let ticks = &mut cpu.ticks;
-        let apart = ticks.last.replace(t).filter(|last| busy && *last >= cpu.idle_edge).map(|last| t - last);
+        let apart =
+            ticks.last.replace(t).filter(|last| busy && *last >= cpu.idle_edge.max(ticks.resumed)).map(|last| t - last);
         let silence = ticks.silence.take();
         if let Some((from, to)) = silence.filter(|&(_, to)| t - to <= LATE) {
             return self.stalled(c, from, to);
