@@ -136,7 +136,7 @@ fn what_is_not_known_to_be_missing_is_said_too() {
     let young = Unseen(1 << 40 | only(Capability::Wakeups).0);
     let found = judge(&lacking(young)).unwrap();
     assert_eq!(verdict(&found), Verdict::Incomplete);
-    let said = "the recorder could not see things that this program does not know (0x10000000000)";
+    let said = "the recorder could not see kinds of facts that this program does not know (0x10000000000)";
     assert!(found.iter().any(|finding| finding.text == said), "{found:?}");
     let line = "# ## VERSION: 3\n# ## FORMAT: 5\n# ## UNSEEN: dreams\n";
     let events = read(line.as_bytes()).unwrap();

@@ -171,7 +171,7 @@ fn what_cannot_be_compared_is_no_difference_but_said() {
     let [redis, faults] = ["redis", "faults"].map(sample);
     let asked = |spans, ask| Before::new(&Timeline::new(spans), question(ask)).map(|_| ());
     let few = asked(&faults, Ask::Best).unwrap_err();
-    let said = "too few requests to compare: 1, and it takes 20; processes named faults, from start to end";
+    let said = "too few requests to compare: 1, at least 20 are needed; processes named faults, from start to end";
     assert_eq!(few, said);
     assert!(asked(&redis, Ask::Call("fsync".into())).unwrap_err().starts_with("no requests: "));
     // What a request is, the first trace decides.

@@ -229,7 +229,7 @@ fn a_guest_that_fits_nowhere_or_twice_is_not_placed_and_that_is_said() {
         let known = Known { name: "b".to_string(), ..Known::default() };
         let said = placed.text(&known, &Known { name: "a".to_string(), ..Known::default() });
         assert!(
-            said.ends_with("; it is a guest, and nothing shows that one of these machines ran it, and when"),
+            said.ends_with("; it is a guest, and nothing shows whether and when one of these machines ran it"),
             "{said}"
         );
     }

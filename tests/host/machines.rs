@@ -279,7 +279,7 @@ fn the_line_says_how_the_clocks_differ() {
     let (known, placed) = (world.known(), world.place());
     let text = placed[1].text(&known[1], &known[0]);
     assert!(text.starts_with("b = a + 1.23456") && text.contains(" s + 12.3 ppm, within 0."), "{text}");
-    assert_eq!(placed[0].text(&known[0], &known[0]), "a: the clock of all");
+    assert_eq!(placed[0].text(&known[0], &known[0]), "a: its clock is used for all");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn what_a_program_had_no_room_for_or_did_not_complete_leaves_a_trace_incomplete_
     full.area[0] = 5;
     killed.grant(8, tsc(60), &[word(VALUE, 1, 8) | at(60) | OPEN, 0]);
     for file in [kernel(), kernel_stream()] {
-        for (program, said) in [(&full, "5 marks had no room"), (&killed, "1 marks were not complete when it ended")] {
+        for (program, said) in [(&full, "5 marks had no room"), (&killed, "1 marks were incomplete when it ended")] {
             let found = judge(&with(&file, std::slice::from_ref(program))).unwrap();
             let text: Vec<_> = found.iter().map(ToString::to_string).collect();
             assert_eq!(verdict(&found), Verdict::Incomplete, "{text:#?}");

@@ -146,7 +146,7 @@ fn a_guest_goes_with_its_host_by_the_clock_of_the_day() {
     let placed = place(&known);
     assert_eq!([placed[1].by, placed[2].by], [By::Host, By::Clock]);
     let text = placed[1].text(&known[1], &known[0]);
-    assert!(text.ends_with("as its host says of its counter; nothing bounds the error of that"), "{text}");
+    assert!(text.ends_with("by its host's record of its counter; nothing bounds its error"), "{text}");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn events_of_which_it_is_not_known_where_they_lie_are_counted_too() {
         said,
         format!(
             "guest: {told} of {told} events lie in the time in which host ran its CPUs; \
-             where {others} others lie its trace does not tell"
+             its trace does not show this for {others} others"
         )
     );
     let page = include_str!("../../docs/machines.md");

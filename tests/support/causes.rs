@@ -28,7 +28,7 @@ pub struct Case {
     pub name: String,
     /// The guest that records it.
     pub guest: String,
-    /// What a request is.
+    /// Kind of request.
     pub ask: Ask,
     /// What the first cause may be; none in a control.
     pub answers: Vec<Answer>,

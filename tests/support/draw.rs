@@ -127,7 +127,7 @@ impl Drawn {
     /// # Panics
     /// If it is not sound.
     pub fn perfetto(bytes: &[u8]) -> Drawn {
-        let trace = message::Trace::decode(bytes).expect("a trace of Perfetto's");
+        let trace = message::Trace::decode(bytes).expect("a Perfetto trace");
         let (mut told, mut opens, mut tracks) = (Drawn::default(), BTreeMap::new(), BTreeMap::new());
         let (mut names, mut values): (BTreeMap<u64, String>, BTreeMap<u64, String>) = Default::default();
         let (mut sent, mut arrived, mut base, mut lanes) = (BTreeSet::new(), BTreeSet::new(), 0, BTreeSet::new());

@@ -169,7 +169,7 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
             status=0; "$@" 2>$SHARE/said.$1 || status=$?
             cat $SHARE/said.$1 >&2
             test $status = 3
-            grep -q 'CPU 1 takes no interrupts: its last block ends where it was seen' $SHARE/said.$1
+            grep -q 'CPU 1 takes no interrupts: its last block ends at the last event seen' $SHARE/said.$1
         }
         snapshot() { kutrace_control snapshot $SHARE/snapshot.raw; }
         stop() { kutrace_control stop $SHARE/stop.raw; }

@@ -73,7 +73,7 @@ fn the_next_kernel_has_the_trace_of_the_one_before_however_that_ended() {
     for (boot, end) in (1..).zip(ENDS) {
         let (told, status) = (text(&run, &format!("told.{boot}")), text(&run, &format!("status.{boot}")));
         println!("{told}");
-        assert!(status.contains(&format!("kept:   {RESERVED}.0 MB of the kernel before")), "{boot}: {status}");
+        assert!(status.contains(&format!("kept:   {RESERVED}.0 MB of the previous kernel")), "{boot}: {status}");
         assert!(text(&run, &format!("again.{boot}")).contains("no trace of an earlier kernel is kept"));
         let trace = Recording::read(&run.file(&format!("{boot}.trace")));
         let mark = |name: &str| {

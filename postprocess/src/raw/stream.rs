@@ -369,7 +369,10 @@ impl<'a> Stream<'a> {
         let back = self.at.saturating_sub(self.now());
         if back > 0 {
             self.ahead = self.ahead.wrapping_add(back);
-            self.report(format!("the clock of cpu {} stepped back by {back} counts; times go on from there", self.cpu));
+            self.report(format!(
+                "the clock of cpu {} stepped back by {back} counts; times continue from there",
+                self.cpu
+            ));
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events from a trace of Perfetto's: its recording of the kernel's tracepoints, in its protobuf schema.
+//! Events from a Perfetto trace: its recording of the kernel's tracepoints, in its protobuf schema.
 //!
 //! They become lines of [`tracepoint`](super::tracepoint), and follow the same rules as lines of text. A trace has the
 //! events of one CPU after those of another: all are kept as bytes, and are read in time order once the trace has

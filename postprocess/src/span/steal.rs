@@ -158,7 +158,7 @@ impl Builder {
     pub(super) fn untold_steal(&self) -> Option<String> {
         let ms = self.untold_steal.seconds() * 1e3;
         (self.untold_steal > Time::ZERO)
-            .then(|| format!("the host took {ms:.3} ms more from the CPUs, of which the trace does not tell when"))
+            .then(|| format!("the host took {ms:.3} ms more from the CPUs, at times that are not in the trace"))
     }
 }
 

@@ -275,7 +275,7 @@ pub fn comparable(count: usize, question: &Question) -> Result<(), String> {
     match ranges(count, question.slow, &question.normal) {
         Some((slow, _)) if slow.is_empty() => {
             let [from, to] = [start, end].map(|part| (part * 1e4).round() / 1e2);
-            Err(format!("nothing is left to compare: of {count} requests none is slower than --normal {from}..{to}"))
+            Err(format!("nothing to compare: none of {count} requests is slower than --normal {from}..{to}"))
         }
         _ => Ok(()),
     }

@@ -110,7 +110,7 @@ fn memory_has_a_limit_and_goes_back_with_whoever_asked() {
         mkdir -m 777 /tmp/user; cd /tmp/user
         pool() { awk '/^VmallocUsed/ { print int($2 / 1024) }' /proc/meminfo; }
         small=$(pool)
-        fails 1 'more memory than you may have' as_user kutrace_control record -b 17M -o no.raw -- true
+        fails 1 'more memory than you are allowed' as_user kutrace_control record -b 17M -o no.raw -- true
         as_user kutrace_control record -b 16M -o yes.raw -- true
         test "$(megabytes)" = 4.0
         as_user kutrace_control record -b 16M -o killed.raw -- sleep 1000 & becomes tracing

@@ -13,7 +13,7 @@ use kutrace_tools::{outcome, spans, Named};
 use postprocess::sink::page;
 use postprocess::source::Stage;
 
-/// Extract the spans from a page, of spantohtml or of the original's makeself, as JSON
+/// Extract the spans from a page of spantohtml, or of the original's makeself, as JSON
 #[derive(Parser)]
 #[command(version)]
 struct Args {

@@ -14,7 +14,7 @@ use postprocess::event::point::Point;
 use postprocess::readable;
 use postprocess::span::sample::{self, kernel::Symbols};
 
-/// Name samples of kernel program counters after the function they fall in
+/// Replace sampled kernel addresses by the names of their functions
 #[derive(Parser)]
 #[command(version)]
 struct Args {

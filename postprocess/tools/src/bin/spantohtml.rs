@@ -17,7 +17,7 @@ use postprocess::span::limit::SpanLimit;
 
 /// Make a timeline page from spans.
 ///
-/// Reads what eventtospan writes and makes one HTML file that needs nothing else, not even a network:
+/// Reads the output of eventtospan and writes one HTML file that needs no other file and no network:
 /// spantohtml t.json > t.html
 #[derive(Parser)]
 #[command(version, mut_args(listed_by_why))]

@@ -15,7 +15,7 @@ use postprocess::span::coarsen;
 
 /// Merge, within steps of time, each CPU's spans of the same activity
 ///
-/// A CPU's spans still cover its time, and of every activity there is as much as before. Arcs, waits and points shorter
+/// A CPU's spans still cover its time, and every activity keeps its total time. Arcs, waits and points shorter
 /// than a step are dropped, marks are kept.
 #[derive(Parser)]
 #[command(version)]
