@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::drive::run_on;
 use crate::spans::Made;
 
-/// The clock of the second machine, as `merge` says it.
+/// The clock of the second machine, in the words of `merge`.
 const CLOCK: &str = "db = web + 1.234567 s - 0.2 ppm, within 0.8 us (1 there, 1 back)";
 
 /// A client, a server, and a guest of the server's: 2 CPUs each, and a packet there and one back.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The file states what its source cannot tell, and so does every stage and tool after it. What rules make of it is in
+//! The file states the limits of its source, and so does every stage and tool after it. For their effect on rules see
 //! `tests/golden/rules/unseen_*.txt`.
 
 use kutrace_format::abi::event::{TRAP, TRAP_RETURN};
@@ -182,7 +182,7 @@ fn what_reads_0_since_the_source_cannot_see_it_is_left_out() {
         titles(&whole).split_whitespace().collect::<Vec<_>>(),
         ["CPU", "user", "kernel", "idle", "stalled", "lost"]
     );
-    // There is idle time, whatever the source says; but it stood still nowhere, and lost nothing, for all it can tell.
+    // Idle time exists for any source; but for all it can know, the CPU never stood still and lost nothing.
     assert_eq!(titles(&part).split_whitespace().collect::<Vec<_>>(), ["CPU", "user", "kernel", "idle"]);
     assert!(
         whole.text(3, By::Program).contains(" events, none lost\n") && !part.text(3, By::Program).contains("none lost")

@@ -10,7 +10,7 @@ use kutrace_tests::{prose, tree};
 use regex::{Regex, RegexSet};
 use unicase::UniCase;
 
-/// What is not ours to write, or not prose: recorded and generated data, fixed interfaces.
+/// Files that are not ours to write, or not prose: recorded and generated data, fixed interfaces.
 const PASSED_OVER: [&str; 11] = [
     "package-lock.json",
     "patches/v6.12",
@@ -25,7 +25,7 @@ const PASSED_OVER: [&str; 11] = [
     "tests/host/english.txt",
 ];
 
-/// `english.txt`: what may stay, and what is refused with what to write instead.
+/// `english.txt`: allowed phrases, and refused ones with their replacements.
 struct Guide {
     allowed: Vec<Regex>,
     refused: Vec<Refused>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Frames: what is written reads back the same, and what is damaged or cut is said.
+//! Frames: written data reads back the same, and damaged or cut frames are reported.
 
 use std::io::{self, Cursor};
 

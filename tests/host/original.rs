@@ -33,7 +33,7 @@ fn sound(events: Events) {
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
 }
 
-/// `ts dur event arg ret name` of all events but names known from the start, and what is known of the whole.
+/// `ts dur event arg ret name` of all events but names known from the start, and the facts about the whole trace.
 fn decode(file: &File) -> (Vec<String>, Meta) {
     let Events { meta, names, events } = run(&file.bytes());
     let brief = |e: &Event| format!("{} {} {:x} {} {} {}", e.ts, e.dur, e.event(), e.arg, e.ret, names.text(e.name));

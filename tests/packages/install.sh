@@ -59,10 +59,10 @@ grep -q '^kutrace-dkms: no module for Linux 6.12.*: DKMS could not build it' "$r
 inside getent group kutrace >/dev/null
 inside getcap /usr/bin/kutrace_control | grep -q cap_perfmon=ep
 test -L "$root/etc/systemd/system/multi-user.target.wants/kutrace.service"
-# Disabled; as if somebody had enabled it, which the purge below undoes.
+# Disabled; as if a user had enabled it, which the purge below undoes.
 test ! -e "$root/etc/systemd/system/multi-user.target.wants/kutrace-watch.service"
 ln -s /usr/lib/systemd/system/kutrace-watch.service "$root/etc/systemd/system/multi-user.target.wants"
-# A chroot has no recorder: every line says what to do, and the status says that nothing can be recorded.
+# A chroot has no recorder: every line names a fix, and the status reports that nothing can be recorded.
 inside kutrace_control check >"$root.check" && exit 1
 grep -q '^module  *wrong  *not loaded' "$root.check"
 

@@ -156,7 +156,7 @@ def entries(trace, cpu, blocks):
     """What a CPU's blocks say: (counter, cpu, number, words, byte of the entry, byte of its first word). A block that
     begins is number -1, with its header for words; a gap is -2, with how many events were lost."""
     lost, now, expected = 0, 0, None if trace.flags & 2 else 0
-    # What is added to the counter, as it stepped back so far; times go on from the last entry.
+    # Value added to the counter, as it stepped back so far; times continue from the last entry.
     ahead, last = 0, 0
     for block in blocks:
         if expected is not None and block["sequence"] != expected:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Counters: where the machine has none, one sentence and nothing else; where it has, codes in every trace; and where a
-//! module of the tests makes them up, the codes of what it counted.
+//! Counters: one sentence and nothing else on a machine without them; codes in every trace on a machine with them; and
+//! if a module of the tests makes them up, the codes of its counts.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn refused(run: &guest::Run) {
     let facts: Vec<_> = lines.lines().filter(|line| !line.starts_with("hint: ")).collect();
     let fact = "kutrace_control: /dev/kutrace: reset: this machine has no counters of instructions or cache misses";
     assert_eq!(facts, [fact; 6]);
-    // Names are gathered at each stop, also those of programs' files, of which a sample's argument is made.
+    // Names are gathered at each stop, also those of programs' files, from which a sample's argument is made.
     let events = |name| {
         let mut events = Recording::read_whole(&run.file(name)).events.events;
         events.retain(|e| e.event() >= SWITCH);
@@ -65,7 +65,7 @@ fn refused(run: &guest::Run) {
     assert!(events("first.raw") == events("again.raw"));
 }
 
-/// Every trace has codes, of what was asked for.
+/// Every trace has codes, of the requested counters.
 fn counted(run: &guest::Run) {
     for word in WORDS {
         assert_eq!(run.number(word), 0, "{}", run.err);
@@ -77,8 +77,8 @@ fn counted(run: &guest::Run) {
     }
 }
 
-/// pmu.c counts three instructions in two ticks of the TSC, and a miss every 512 ticks: of each longer time in which a
-/// CPU recorded nothing, the trace must say so.
+/// pmu.c counts three instructions in two ticks of the TSC, and a miss every 512 ticks: for each longer time in which a
+/// CPU recorded nothing, the trace must have these codes.
 #[test]
 fn counters_say_what_was_counted() {
     let run = guest::succeed(

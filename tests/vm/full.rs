@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A recorder whose memory is too small: what is lost is counted, what is kept is right.
+//! A recorder whose memory is too small: losses are counted, and the kept part is right.
 
 use postprocess::event::number::LOST;
 

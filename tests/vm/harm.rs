@@ -26,13 +26,13 @@ const WORDS: &str = r#"
 
 const STOCK: [&str; 2] = ["--kernel", "stock"];
 
-/// Of every one of these names, how many marks there are.
+/// Number of marks of each of these names.
 fn marks(trace: &Recording, name: &str) -> usize {
     trace.of(PROGRAM_MARK).filter(|e| trace.event_name(e).starts_with(name)).count()
 }
 
-/// Root and an ordinary user with the capability to trace get copies of what programs have, and nothing else. A program
-/// that got nothing is told of, too.
+/// Root and an ordinary user with the capability to trace get copies of programs' memory, and nothing else. A program
+/// that got nothing is reported, too.
 #[test]
 fn the_memory_of_a_program_is_nobody_else_s_to_change() {
     let run = guest::succeed(
@@ -66,7 +66,7 @@ fn the_memory_of_a_program_is_nobody_else_s_to_change() {
     assert_eq!(marks(&Recording::read_whole(&run.file("after.raw")), "a_name"), 4);
 }
 
-/// As in a sandbox. The memory that it asks for meanwhile does not belong to a file.
+/// As in a sandbox. The memory requested in it does not belong to a file.
 #[test]
 fn a_limit_on_the_size_of_files_ends_no_program_that_marks() {
     let run = guest::succeed(
@@ -139,7 +139,7 @@ fn memory_that_never_comes_keeps_nobody_else_waiting() {
     assert_eq!(marks(&Recording::read_whole(&run.file("t.raw")), "victim"), 4);
 }
 
-/// On CPU 1 a program waits in a page fault, whose end the kernel is asked to tell of. The CPU goes while the trace
+/// On CPU 1 a program waits in a page fault, whose end the kernel is requested to report. The CPU goes while the trace
 /// ends, between the last probe and the end of that.
 #[test]
 fn a_cpu_that_goes_while_a_trace_ends_leaves_nothing_behind() {
@@ -199,7 +199,7 @@ fn no_trace_begins_while_the_machine_goes_to_sleep() {
     );
 }
 
-/// What the holder's trace needs, and what an earlier kernel left, is not taken away by another.
+/// Memory for the holder's trace, and memory that an earlier kernel left, is not taken away by another.
 #[test]
 fn what_belongs_to_the_holder_is_refused_to_others() {
     let run = guest::succeed(

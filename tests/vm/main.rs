@@ -6,11 +6,11 @@
     allow(dead_code, unused_imports, reason = "tests of the night have parts that no other has")
 )]
 
-mod guest; // a script in a guest, and what it left
+mod guest; // a script in a guest, and its results
 mod turns; // which guests run at a time
 mod trace; // a trace through every stage
 mod blocks; // a raw file's blocks, each by itself
-mod audit; // a recording against what the kernel counted meanwhile
+mod audit; // a recording against the kernel's counters over the same time
 
 mod control; // every command of kutrace_control
 mod counters; // instructions and cache misses, in codes
@@ -51,6 +51,6 @@ mod machines; // several machines in one trace
 mod tracepoints; // the kernel's tracepoints and programs' probes, by name
 mod guests; // guests of the guest
 mod stock; // Debian's kernel as it is
-mod harm; // nobody is harmed by a trace
+mod harm; // a trace harms no process
 #[cfg(feature = "night")]
-mod sources; // hooks and tracepoints tell the same
+mod sources; // hooks and tracepoints record the same

@@ -73,7 +73,7 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     assert!(status.contains("state:  ") && !status.contains("tracing"), "{status}");
 }
 
-/// What a writer that is killed has not written is still in the recorder, and nothing of what it has.
+/// Everything that a killed writer has not written is still in the recorder, and nothing that it has written is.
 #[test]
 fn a_writer_that_is_killed_leaves_what_it_has_not_written() {
     let run = guest::succeed(
@@ -129,8 +129,8 @@ fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
     trace.check();
 }
 
-/// What programs record comes as they do it: many times their memory, each mark once, whichever of a ring's files is being
-/// written; to a pipe; and what is older than a second is there if the writer is killed.
+/// Programs' records arrive as they are made: many times their memory, each mark once, in any file of a ring; to a
+/// pipe; and records older than a second are there if the writer is killed.
 #[test]
 fn programs_record_more_than_their_memory() {
     let run = guest::succeed(
@@ -292,7 +292,7 @@ fn events_of_a_stream_are_shown_as_they_happen() {
         let told = |e: &postprocess::event::Event| (e.what.number(), e.cpu.number(), e.pid.number(), e.arg, e.ret);
         let happened = events.events.iter().filter(|e| e.what.is_event());
         let ordered = happened.clone().map(|e| e.ts).is_sorted();
-        // At the same time a stream may tell of CPUs in another order, where one of them had told nothing before.
+        // A stream may list CPUs in another order at the same time, if one of them had recorded nothing before.
         let mut of_each = happened.map(told).collect::<Vec<_>>();
         of_each.sort_by_key(|told| told.1);
         (of_each, ordered, events.meta.is_whole())
@@ -305,8 +305,9 @@ fn events_of_a_stream_are_shown_as_they_happen() {
     assert_eq!(differs.map(|at| (live.0[at], whole.0[at])), None);
 }
 
-/// A CPU that is stuck does not end a stream: the others' blocks are written, and its own once it is back. Nor does it end
-/// watching, which says so. Of the night: the gate has a CPU that is stuck in `lifecycle`, and rings without one.
+/// A CPU that is stuck does not end a stream: the others' blocks are written, and its own once it is back. Nor does it
+/// end watching, which reports it. Of the night: the gate has a CPU that is stuck in `lifecycle`, and rings without
+/// one.
 #[cfg(feature = "night")]
 #[test]
 fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
@@ -363,9 +364,9 @@ fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
     assert!(files.len() > 3, "{files:?}");
 }
 
-/// The writer of a ring knows what runs and has run, however many programs came and went, and needs no more memory for it
-/// the longer it writes. It keeps some thousand parts of ended programs, a few megabytes, before it looks which it can
-/// forget: only a long storm tells that from keeping all, which is none of the gate's.
+/// The writer of a ring knows the running and ended programs, however many came and went, and needs no more memory for
+/// them the longer it writes. It keeps some thousand parts of ended programs, a few megabytes, before it looks for
+/// those it can forget: only a long storm distinguishes that from keeping all, which is not in the gate.
 #[cfg(feature = "night")]
 #[test]
 fn a_ring_under_a_storm_of_programs_names_functions_in_bounded_memory() {
@@ -406,8 +407,8 @@ fn a_ring_under_a_storm_of_programs_names_functions_in_bounded_memory() {
     let (first, last) = (run.number("first"), run.number("last"));
     println!("{early} kB in file {first}, {late} kB in file {last}");
     assert!(last > first + 2, "too few files to mean anything");
-    // What the kernel tells of a program is more than a kilobyte; the kernel's symbols, that end every file, take ten
-    // megabytes, and what is kept of programs up to five.
+    // The kernel's records of a program are more than a kilobyte; the kernel's symbols, that end every file, take ten
+    // megabytes, and the kept parts of programs up to five.
     assert!(late < 20_000 && (!guest::SOAK || late < early + storm * 6 / 10), "{early} kB, then {late} kB");
     assert!(run.number("named") > 5, "{}", run.out);
     assert!(!run.out.contains("came too fast"), "{}", run.out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What `watch` keeps: what was slow is in a recording that has it whole, what was fast is not, the worst stay, and the
-//! folder does not grow.
+//! Recordings kept by `watch`: slow moments are in a recording that has them whole, fast ones are not, the worst stay,
+//! and the folder does not grow.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -145,7 +145,7 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
     assert!(kept.contains(&worst), "{worst} of {kept:?}: {}", fs::read_to_string(run.file("lines")).unwrap());
 }
 
-/// On a kernel of Debian's, which knows of pressure: what a condition needs of the kernel is provoked, twice each.
+/// On a kernel of Debian's, which measures pressure: each condition's requirement on the kernel is provoked, twice.
 #[test]
 fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
     let run = guest::succeed(
@@ -177,10 +177,10 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
         assert!(!found.is_empty(), "{when}: {lines:#?}");
         for line in &found {
             let took = line["took_ns"].as_f64().unwrap();
-            // As long as it was told to be, and not much longer.
+            // For the requested time, and not much longer.
             assert!((least..3e9).contains(&took) && line["cpu"].is_u64(), "{line}");
         }
-        // What comes when the watching ends is told, and not written any more.
+        // Moments at the end of the watching are reported, and no longer written.
         let written: Vec<_> = found.iter().filter_map(|line| Some((line, file(&run, line)?))).collect();
         assert!(!written.is_empty(), "{when}: {found:#?}");
         for (line, path) in written {
@@ -201,7 +201,7 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
     }
 }
 
-/// What is planted among storms, and for how long: 200 in 20 minutes in the long form.
+/// Planted among storms, and for how long: 200 in 20 minutes in the long form.
 const STORM: (u32, &str) = guest::by_form((4, "0.5"), (12, "1.5"), (200, "5.7"));
 
 #[test]
@@ -260,7 +260,7 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
     assert!(kept.iter().any(is_worst), "{worst} ns is not kept");
 }
 
-/// A recorder that has overwritten its beginning is compared with what the kernel counted since.
+/// A recorder that has overwritten its beginning is compared with the kernel's counts since then.
 #[test]
 fn what_is_kept_of_a_recorder_that_wrapped_is_judged_and_has_no_older_marks() {
     let run = guest::succeed(

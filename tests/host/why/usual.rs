@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What stands out, and what is usual.
+//! Notable and usual causes.
 
 use postprocess::time::Time;
 use postprocess::why::compare::EXCESS_TIME_MIN;

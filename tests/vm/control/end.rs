@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is left when a dump does not end well: a full disk, a lost terminal, a kill at any point.
+//! State after a dump that does not end well: a full disk, a lost terminal, a kill at any point.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::blocks::Blocks;
 use crate::guest;
 use crate::trace::{self, Recording};
 
-/// How many commands are killed in the middle.
+/// Number of commands that are killed in the middle.
 const KILLED: u64 = guest::by_form(12, 20, 200);
 
 #[test]

@@ -6,8 +6,8 @@ use std::fs;
 
 use crate::guest::{self, Run};
 
-/// How many samples of user code there are by thread and name, in lines that rawtoevent wrote in the guest. Only those of
-/// a program are wanted.
+/// Number of samples of user code by thread and name, in lines that rawtoevent wrote in the guest. Only those of a
+/// program are selected.
 fn samples(run: &Run, file: &str, program: &str) -> BTreeMap<(String, String), u32> {
     let text = fs::read_to_string(run.file(file)).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#'));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Who may control the recorder.
+//! Rights to control the recorder.
 
 use kutrace_format::abi::command::{
     IOCTL_ACQUIRE, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_PORTS, IOCTL_RESET, IOCTL_START, IOCTL_TRACEPOINTS,
@@ -144,7 +144,7 @@ fn memory_has_a_limit_and_goes_back_with_whoever_asked() {
     );
 }
 
-/// What kutrace_control never asks for.
+/// Requests that kutrace_control never makes.
 #[test]
 fn the_device_refuses_what_is_not_the_caller_s_or_makes_no_sense() {
     let run = succeed(

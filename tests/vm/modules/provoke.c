@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
-// Does what a kernel does too seldom to wait for, when a word is written to its parameter `do`:
+// Does things that a kernel does too seldom to wait for, when a word is written to its parameter `do`:
 //   wake N      a thread that is about to sleep wakes itself, N times
 //   share N     interrupt N gets another handler, which takes none
 //   unshare N   and loses it
-//   off N       interrupt N is off, and what comes meanwhile
+//   off N       interrupt N is off, and its events come later
 //   on N        comes again when it is on
 //   timer N     CPU N gets a timer from another CPU, which is to end its sleep
 //   softirq N   a softirq takes N ms, on this CPU
