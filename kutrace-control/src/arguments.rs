@@ -260,7 +260,7 @@ pub enum Go {
     /// Record until the buffer is full; also gowrap, goipc, goipcllcwrap
     #[command(alias = "1", after_help = AFTER_GO)]
     Go {
-        /// When it begins
+        /// Options of the start
         #[command(flatten)]
         start: Start,
         /// Record in the background to a file, until `stop`

@@ -225,7 +225,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
     fn turn(&mut self, session: &mut Session<R>, asked: bool, kept: &Kept, explain: &mut Explain) -> Result<()> {
         let skim = &mut self.skim;
         let end = match self.follow.turn(session.recorder()?, &self.pool, |piece| skim.read(piece)) {
-            // Restarted or stopped in between; the next look at the recorder's state tells which.
+            // Restarted or stopped in between; the next look at the recorder's state shows which.
             Err(_) if session.recorder()?.info()?.start != self.info.start => return Ok(()),
             Err(error) => return Err(error.context("the recording has ended")),
             Ok(None) => {

@@ -395,7 +395,7 @@ fn the_document_on_why_shows_what_is_said_of_the_samples() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(root.join(name), text).unwrap();
     } else {
-        assert!(text == document, "{name}: UPDATE_GOLDEN=1 accepts what is said now:\n{text}");
+        assert!(text == document, "{name}: UPDATE_GOLDEN=1 accepts the new text:\n{text}");
     }
 }
 

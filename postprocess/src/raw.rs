@@ -510,7 +510,7 @@ fn order(blocks: &mut Vec<Block>, damage: &mut Vec<Damage>) {
     });
 }
 
-/// Says where blocks of a CPU are missing: their numbers go on without a hole.
+/// Reports missing blocks of a CPU: their numbers have no holes otherwise.
 fn skipped(blocks: &[Block], wrapped: bool, damage: &mut Vec<Damage>) {
     let mut next = blocks.first().map_or(0, |b| if wrapped { b.sequence } else { 0 });
     for block in blocks {

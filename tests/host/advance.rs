@@ -27,7 +27,7 @@ pub struct State(UnsafeCell<[u64; 2]>);
 unsafe impl Sync for State {}
 
 const LIMIT: u32 = 1000;
-/// The last place of a position at which a CPU goes on.
+/// The last place of a position at which a CPU continues.
 const LAST: u64 = BYTES as u64 - 8;
 
 /// Returns whether a claim of `BY` bytes that has seen `old` moves the position if that is `now`, at a time `late`

@@ -205,7 +205,7 @@ fn idle_time_is_that_of_the_kernel_but_for_ticks_and_no_verdict() {
     lossy.cpu(0).lose(5);
     let (_, text) = judged(&lossy.bytes());
     assert!(text.contains("info  idle time: not compared, since the trace lacks events\n"), "{text}");
-    assert!(!judged(&counted([40, 20]).bytes()).1.contains("idle time"), "nobody counted it");
+    assert!(!judged(&counted([40, 20]).bytes()).1.contains("idle time"), "it was not counted");
 }
 
 #[test]

@@ -66,11 +66,11 @@ fn spans(bytes: &[u8]) -> Spans {
 fn a_thread_of_which_nothing_is_told_is_where_its_maker_is_or_others_of_its_number() {
     let meta = spans(&trace().bytes()).meta;
     let of = |pid| meta.cgroup_of(Pid::new(pid));
-    assert_eq!([10, 11, 20, 30].map(of), [Some(WEB), Some(WEB), Some(DOCKER), Some("/x_y")], "told");
+    assert_eq!([10, 11, 20, 30].map(of), [Some(WEB), Some(WEB), Some(DOCKER), Some("/x_y")], "named");
     assert_eq!([12, 13].map(of), [Some(WEB); 2], "made by those");
     assert_eq!(of(14), Some(DOCKER), "made into the group of another number");
     assert_eq!(of(21), Some(DOCKER), "by its number");
-    assert_eq!([24, 25].map(of), [None; 2], "the number is that of several groups, or says nothing");
+    assert_eq!([24, 25].map(of), [None; 2], "the number is that of several groups, or of none");
 }
 
 #[test]

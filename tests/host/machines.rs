@@ -158,7 +158,7 @@ fn the_truth_lies_within_the_bound_whatever_clocks_and_network_do() {
         world.talk(0, 1, counts, network);
         let placed = world.place();
         let (error, within) = (world.error(&placed[1], 1, (0.0, LENGTH)), within(&placed[1]));
-        assert!(error <= within, "seed {seed}: {error} units of error, said to be within {within}");
+        assert!(error <= within, "seed {seed}: {error} units of error, reported as within {within}");
         assert_eq!((placed[1].early, placed[0].early, placed[1].mistaken), (0, 0, 0), "seed {seed}");
     }
 }

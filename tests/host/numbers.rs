@@ -66,7 +66,7 @@ fn events_are_said_by_name() {
         let path = file.strip_prefix(tree::root()).unwrap().to_str().unwrap();
         for (n, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
             let numbers = event_numbers(line).into_iter().filter(|number| !OTHERS.contains(&(path, number)));
-            said.extend(numbers.map(|number| format!("{path}:{}: {number} is an event: say its name", n + 1)));
+            said.extend(numbers.map(|number| format!("{path}:{}: {number} is an event: use its name", n + 1)));
         }
     }
     assert!(said.is_empty(), "{}", said.join("\n"));

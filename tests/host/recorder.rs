@@ -257,8 +257,8 @@ fn a_stream_is_read_whole_while_tasks_are_named() {
     sound(Bounds { naming: true, kinds: &[Record::Value], ..STREAM }, &[FIRST, CALL, OTHER, RETURN]);
 }
 
-/// With a reader that keeps up, a few blocks are enough for ever; without one what does not fit is lost, and recording goes
-/// on when there is a block again.
+/// With a reader that keeps up, a few blocks are enough forever; without one further events are lost, and recording
+/// continues when there is a block again.
 #[test]
 fn a_stream_loses_only_what_its_reader_is_too_slow_for() {
     let run = |read: bool| {
@@ -277,7 +277,7 @@ fn a_stream_loses_only_what_its_reader_is_too_slow_for() {
         assert_eq!(machine.finish(), None);
         let state = machine.state.borrow();
         let sealed = state.read.iter().filter(|block| block.lost_after).map(|block| block.lost).max();
-        assert_eq!(sealed.unwrap_or_default(), lost, "the block before the gap says how much is missing");
+        assert_eq!(sealed.unwrap_or_default(), lost, "the block before the gap has the number of losses");
         drop(state);
         lost
     };

@@ -236,7 +236,7 @@ fn threads_in_python_wait_for_the_interpreter_but_pack_at_the_same_time() {
     let overlap = |a: &Span, b: &Span| a.pid != b.pid && a.start < b.start + b.dur && b.start < a.start + a.dur;
     let lock: Vec<_> = [named("wait_time"), named("wait_lock")].concat();
     let second = count.iter().find(|other| lock.iter().any(|wait| overlap(wait, other) && wait.dur > Time(100_000)));
-    assert!(second.is_some(), "nobody waits while another counts");
+    assert!(second.is_some(), "no thread waits while another counts");
     let both = pack.iter().any(|a| pack.iter().any(|b| overlap(a, b) && a.dur > Time(1_000_000)));
     assert!(both, "{pack:?}");
 }

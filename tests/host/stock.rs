@@ -136,7 +136,7 @@ fn what_a_stock_kernel_tells_agrees_with_the_whole() {
             let (same, differ) = compare(&whole, &told);
             assert!(
                 differ.is_empty(),
-                "{name}: {} beside {same}:\n{}",
+                "{name}: {} next to {same}:\n{}",
                 differ.len(),
                 differ[..differ.len().min(20)].join("\n")
             );

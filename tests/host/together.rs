@@ -179,7 +179,7 @@ fn threads(host: &TraceBuilder, guest: &TraceBuilder) -> BTreeMap<u32, u32> {
 
 #[test]
 fn virtual_cpus_have_numbers_of_their_own() {
-    // Those of a processor of three cores leave out every fourth.
+    // Those of a processor of three cores skip every fourth.
     let host = host(&[(500, 0), (501, 2)], 0..ROUNDS);
     assert_eq!(threads(&host, &guest(&[0, 1])), BTreeMap::from([(0, 500), (1, 501)]));
     assert_eq!(threads(&host, &guest(&[1, 0])), BTreeMap::from([(0, 501), (1, 500)]));

@@ -103,14 +103,14 @@ pub fn contradictions(text: &str, said: &[Said], text_of: impl Fn(&Call, bool) -
         match fits.filter(|&(_, last, piece)| last || piece).max_by_key(|&(_, last, _)| last) {
             Some((n, true, _)) => *told.entry((s.pid, n)).or_default() += 1,
             Some(_) => {}
-            None => found.push(format!("said, and not so: {s:?}")),
+            None => found.push(format!("a wrong value: {s:?}")),
         }
     }
     for (&pid, list) in &calls {
         for (n, call) in list.iter().enumerate().filter(|(_, call)| call.ret.is_some()) {
             match told.get(&(pid, n)) {
                 Some(1) => {}
-                times => found.push(format!("told {} times: thread {pid}, {call:?}", times.copied().unwrap_or(0))),
+                times => found.push(format!("listed {} times: thread {pid}, {call:?}", times.copied().unwrap_or(0))),
             }
         }
     }

@@ -11,7 +11,7 @@ thread was in, who woke whom; the rules are those of docs/format.md and docs/hoo
 CPU, what it knew of a thread that may have run there is forgotten. What the source of the events lacks, as they say,
 it does not expect. Then it asks of the spans:
 
-    cover    each CPU's spans lie end to end over its traced time, and each says what the CPU was doing
+    cover    each CPU's spans lie end to end over its traced time, and each shows the CPU's work
     twice    no thread runs on two CPUs at once
     arc      a wakeup arc begins at a wakeup, in the thread that ran there, and ends where the woken thread runs;
              every wakeup that led to a run has one
@@ -106,7 +106,7 @@ def read_events(path):
 
 
 def capabilities():
-    """What docs/format.md says that a trace cannot show, by the name of the capability that its source lacks then."""
+    """Facts that a trace cannot show by docs/format.md, by the name of the capability that its source lacks then."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/format.md")
     with open(path, encoding="utf-8") as document:
         return {name: text for _, name, text in re.findall(r"^\| (\d+) \| ([A-Z]\w+) \| (.*) \|$", document.read(), re.M)}
@@ -163,7 +163,7 @@ Wake = collections.namedtuple("Wake", "ts cpu waker woken inside")
 
 
 class Reading:
-    """What the events say."""
+    """Facts from the events."""
 
     def __init__(self, events, intervals, gaps, unseen):
         self.unseen = unseen
@@ -392,7 +392,7 @@ class Reading:
                 frame.pieces.append(piece)
 
     def doubt(self, frame):
-        """When this was over, nobody knows."""
+        """The end of this is unknown."""
         for piece in frame.pieces:
             if piece[4] is frame:
                 piece[2] = UNSURE
@@ -535,7 +535,7 @@ class Checker:
                 self.bad("cover", f"cpu {cpu} ends at {now}, not at {end}")
 
     def says(self):
-        """Each moment's span is what the replay says; pieces of the replay may be rounded by a unit."""
+        """Each moment's span is that of the replay; pieces of the replay may be rounded by a unit."""
         for cpu, pieces in self.reading.pieces.items():
             spans, place = self.by_cpu[cpu], 0
             for start, end, number, pid, frame in pieces:
@@ -666,15 +666,15 @@ class Checker:
                 self.off(pid, off, on, blocked, stack, said, wakes, mine)
 
     def off(self, pid, off, on, blocked, stack, said, wakes, mine):
-        """One time off the CPU, and the waits that tell of it. The scheduler's own time before the wait is none."""
+        """One time off the CPU, and the waits that cover it. The scheduler's own time before the wait is none."""
         covered = sum(min(span.end, on) - max(span.start, off) for span in mine)
         if on - off - covered > self.scheduling(pid, off, on):
-            self.bad("wait", f"{pid} off from {off} to {on}, of which {covered} are told", name_of(blocked), *mine[:3])
+            self.bad("wait", f"{pid} off from {off} to {on}, {covered} covered", name_of(blocked), *mine[:3])
             return
         if said in SAID:
             for span in mine:
                 if span.name not in {SAID[said]} | COULD_RUN:
-                    self.bad("wait", f"{pid} said {said}: {span.name}", span)
+                    self.bad("wait", f"{pid} recorded {said}: {span.name}", span)
             return
         for span in mine:
             reason = span.name
@@ -691,7 +691,7 @@ class Checker:
                 allowed = {"wait_traced"}
             if allowed and reason not in allowed:
                 wake = wakes[0] if wakes else None
-                by = f"{wake.waker} in {name_of(wake.inside[-1] if wake.inside else None)}" if wake else "nobody"
+                by = f"{wake.waker} in {name_of(wake.inside[-1] if wake.inside else None)}" if wake else "no waker"
                 self.bad("wait", f"{pid} blocked in {name_of(blocked)}, woken by {by}: {reason}")
 
     def was_idle(self, pid, since, on, wait):
@@ -777,7 +777,7 @@ class Checker:
                 return
             returned = call.end is not None and abs(span.end - call.end) <= UNIT
             if wide and call.begin is None and span.arg not in (None, call.arg):
-                self.bad("value", f"{pid} {call.name}: an argument that nobody knows", span)
+                self.bad("value", f"{pid} {call.name}: an unknown argument", span)
             if returned and span is mine[-1]:
                 value = (call.value + (1 << 31)) % (1 << 32) - (1 << 31) if wide else call.value & 0xFFFF
                 if span.ret != value:

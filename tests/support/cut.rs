@@ -195,7 +195,7 @@ fn header(out: &mut TraceBuilder, raw: &Raw, part: &Part, machine: &Machine) {
 #[derive(Debug, Default)]
 struct Writer {
     begun: bool,
-    /// Whom the open block has named, and which block that is.
+    /// The threads that the open block has named, and its number.
     named: HashSet<u32>,
     block: u64,
     /// Entries lost since the last that was written.

@@ -358,7 +358,7 @@ fn sign_head(head: &mut [u8]) {
     }
 }
 
-/// Leaves out the counters and the zeros at the ends of blocks.
+/// Removes the counters and the zeros at the ends of blocks.
 fn packed_original(file: &[u8], counted: bool) -> Vec<u8> {
     let stride = ORIGINAL.0 + if counted { ORIGINAL.1 } else { 0 };
     file.chunks(stride).map(|b| without_zeros(&b[..ORIGINAL.0])).collect::<Vec<_>>().join(SEPARATOR)

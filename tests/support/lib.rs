@@ -231,7 +231,7 @@ impl Recorder {
         self
     }
 
-    /// Says which thread the header of the open block names, and of those to come until the next switch.
+    /// Sets the thread that the header of the open block names, and of those to come until the next switch.
     pub fn running(&mut self, pid: u32, comm: &str, call: Option<u16>) -> &mut Self {
         self.pid = pid;
         self.comm = comm.to_string();

@@ -189,7 +189,7 @@ fn put(words: &mut [u32], at: usize, long: u64) {
     (words[at], words[at + 1]) = (long as u32, (long >> 32) as u32);
 }
 
-/// Says of each CPU's last block which thread its first begins with, and of each block how many its CPU has.
+/// Returns for each CPU's last block the thread its first begins with, and for each block the number its CPU has.
 fn join(blocks: &mut [Block]) {
     let mut cpus: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (index, block) in blocks.iter().enumerate() {

@@ -14,7 +14,7 @@ const PAGE_FAULT: u16 = 14;
 /// An entry: number and words.
 pub type Entry = (u16, Vec<u32>);
 
-/// Whoever runs, when an entry comes.
+/// The running thread, when an entry comes.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
     /// The CPU, and the thread on it.

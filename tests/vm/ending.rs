@@ -31,7 +31,7 @@ fn threads_that_end_can_be_renamed_by_anybody() {
     trace.check();
     let named = |name: &str| trace.of(PID_NAME).filter(|e| trace.event_name(e) == name).count();
     assert!(
-        named("zombie") > 10 && named("ending") > 10 && named("brief") > 10 && named("anew") > 2,
+        named("zombie") > 10 && named("ending") > 10 && named("brief") > 10 && named("fresh") > 2,
         "the end of the trace has no rounds"
     );
 }

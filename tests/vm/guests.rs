@@ -186,7 +186,7 @@ fn knows_what_its_host_took(path: &Path, both: &Recording) {
     let longest = Time(guest.of(STEAL).map(|e| i64::from(e.arg)).max().unwrap_or_default() / 10);
     for counted in source::trace(&bytes).unwrap().idle() {
         let told = Time(ns(&guest, counted.window, Some(counted.cpu.number())) as i64 / 10);
-        println!("cpu {}: {:?} by the kernel, {told:?} told", counted.cpu, counted.stolen);
+        println!("cpu {}: {:?} by the kernel, {told:?} recorded", counted.cpu, counted.stolen);
         assert!(
             (counted.stolen - told).abs() <= Time(2_800_000) + longest + longest,
             "{counted:?} {told:?} {longest:?}"
@@ -204,7 +204,7 @@ fn knows_what_its_host_took(path: &Path, both: &Recording) {
     };
     let waited = within(both.spans.spans.iter().filter(could_run), (from, to));
     let told = Time(ns(both, (from, to), None) as i64 / 10);
-    println!("the host's threads waited {waited:?}, the guest was told {told:?}");
+    println!("the host's threads waited {waited:?}, the guest recorded {told:?}");
     assert!((waited - told).abs() <= told / 20 + Time(1_000_000), "{waited:?} {told:?}");
     // If the host is not in the trace, that is drawn where the CPU was not run, as the host would show it.
     let mut alone = both.events.clone();
@@ -221,7 +221,7 @@ fn knows_what_its_host_took(path: &Path, both: &Recording) {
     println!("{} pieces are drawn, {all:?}, of which {right:?} were not run by the host", drawn.len());
     assert!(all.0 * 100 >= told.0 * 99 && right.0 * 10 >= all.0 * 8, "{told:?} {all:?} {right:?}");
     let steals = both.spans.spans.iter().filter(|s| s.point() == Some(Point::Steal) && s.start >= from);
-    assert_eq!(steals.count(), 0, "the host says itself what it did");
+    assert_eq!(steals.count(), 0, "the host records its own work");
     let said = |command: &[&str]| {
         let out = machines::control().args(command).arg(path).output().unwrap();
         String::from_utf8_lossy(&out.stdout).into_owned()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Nobody is harmed by a trace: neither the programs that mark, nor the machine, nor who may not do what he tries.
+//! A trace harms neither the programs that mark, nor the machine, nor a user who tries a forbidden act.
 
 use kutrace_format::abi::command::{IOCTL_ACQUIRE, IOCTL_FORGET};
 use kutrace_format::abi::programs::{IOCTL_QUOTA, IOCTL_TAKEN};
@@ -107,7 +107,7 @@ fn on_a_stock_kernel_no_call_answers_what_a_filter_denied() {
     assert_eq!(trace.of(MARK_A).map(|e| trace.event_name(e)).collect::<Vec<_>>(), ["mark_a=mine"]);
 }
 
-/// Each of these waits for memory that its user keeps from coming. Whoever else asks is answered all the same.
+/// Each of these waits for memory that its user keeps from coming. Requests of others are served all the same.
 #[test]
 fn memory_that_never_comes_keeps_nobody_else_waiting() {
     let run = guest::succeed(
@@ -147,7 +147,7 @@ fn a_cpu_that_goes_while_a_trace_ends_leaves_nothing_behind() {
         &["--kernel", "stock", "--cpus", "2", "--beside"],
         &format!(
             "{WORDS}
-            # Whichever program returns from the kernel there is told that.
+            # Any program that returns from the kernel there is notified of that.
             for task in /proc/[0-9]*; do taskset -acp 0 ${{task#/proc/}} >/dev/null 2>&1 || true; done
             insmod $KUTRACE_BESIDE/linger.ko
             cpu=/sys/devices/system/cpu/cpu1/online
@@ -249,13 +249,13 @@ fn a_program_that_began_before_the_module_attaches_and_then_keeps_it() {
                 r#"{WORDS}
                 cp $BIN/later .
                 coproc later {{ ./later; }}
-                say() {{ echo $1 >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
-                say memory
+                order() {{ echo $1 >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
+                order memory
                 insmod $KUTRACE_MODULE
                 kutrace_control go
-                say memory
-                say attach
-                say memory
+                order memory
+                order attach
+                order memory
                 kutrace_control stop $SHARE/t.raw
                 ! rmmod kutrace 2>said
                 cat said

@@ -115,7 +115,7 @@ fn threads_are_in_the_control_groups_that_they_were_put_into() {
         mkdir -p system.slice/web.service batch short removed
         (echo $BASHPID >system.slice/web.service/cgroup.procs; exec /tmp/held spin 30) & web=$!
         kutrace_control go
-        # Begins and ends while it is recorded, made by one that is told.
+        # Begins and ends while it is recorded, made by a recorded one.
         (echo $BASHPID >batch/cgroup.procs; /tmp/held spin 0.3; sleep 30) & batch=$!
         # All of it ends, and of the last the group is removed, too.
         (echo $BASHPID >short/cgroup.procs; /tmp/held spin 0.2)

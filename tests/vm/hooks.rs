@@ -311,7 +311,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
         kutrace_control go
         for cpu in 0 1 2 3; do taskset -c $cpu perl -e '$n++ while 1' & done
         hogs=$(jobs -p)
-        say_checks & says=$!
+        say_checks & checks=$!
         sleep 0.2
         touch $SHARE/busy
         until [ -e $SHARE/enough ]; do sleep 0.1; done
@@ -319,7 +319,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
         sleep 0.2
         touch $SHARE/idle
         until [ -e $SHARE/over ]; do sleep 0.1; done
-        kill $says
+        kill $checks
         kutrace_control stop $SHARE/t.raw
         awk '$1 == "MCE:" { print "after=" $2 + $3 + $4 + $5 }' /proc/interrupts
         "#,

@@ -285,7 +285,7 @@ fn a_device_is_named_by_the_module_also_after_its_vector_moved() {
     let run = guest::succeed(
         &[],
         r#"
-        if [ -e /sys/kernel/debug/irq ]; then echo 'this kernel tells vectors by debugfs' >&2; exit 99; fi
+        if [ -e /sys/kernel/debug/irq ]; then echo 'this kernel shows vectors by debugfs' >&2; exit 99; fi
         irqs=$(awk '/virtio/ { sub(":", "", $1); print $1 }' /proc/interrupts)
         to() { for irq in $irqs; do echo $1 >/proc/irq/$irq/smp_affinity || true; done; }
         head -c 4000000 /dev/urandom >$SHARE/data

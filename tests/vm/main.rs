@@ -24,7 +24,7 @@ mod ending; // threads that end while they are renamed
 mod denied; // calls that a filter or a tracer denies
 mod held; // quotas, freezers, stops, memory, disks
 mod nmi; // NMIs
-mod nonsense; // input that makes no sense
+mod nonsense; // invalid input
 mod flows; // packets of chosen ports
 mod proof; // nothing is missing: our counts are the kernel's
 mod hooks; // one test for each hook that no other test needs

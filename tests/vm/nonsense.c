@@ -53,7 +53,7 @@ static uint32_t value(uint64_t *random) {
     return of(random, 8) ? edges[of(random, sizeof edges / sizeof *edges)] : of(random, 1ull << 32);
 }
 
-// Where an argument is: mostly in `own`, a page before one that is not there; its last bytes, so that it does not fit; in
+// Where an argument is: mostly in `own`, a page before one that is missing; its last bytes, so that it does not fit; in
 // memory that can only be read, or is none.
 static void *place(uint64_t *random, char *own) {
     switch (of(random, 20)) {

@@ -27,7 +27,7 @@ fn nonsense(options: &[&str], seconds: u32) {
             setpriv --reuid 1001 --regid 1001 --clear-groups ./nonsense {seconds} {seed}2 >anybody & third=$!
             wait $one; wait $another; wait $third
             cat root able anybody
-            # Somebody may have started a trace last.
+            # One of them may have started a trace last.
             kutrace_control reset --force
             kutrace_control go
             ls / >ls

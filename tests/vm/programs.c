@@ -69,7 +69,7 @@ static void handler(int signal) {
 // Counts of the two threads of a program.
 static volatile unsigned long *both;
 
-// Neither goes on before the other has memory: one alone could take all that their process may have.
+// Neither continues before the other has memory: one alone could take all that their process may have.
 static void *record(void *argument) {
     volatile unsigned long *count = argument;
     count[1] = (unsigned long)syscall(SYS_gettid);

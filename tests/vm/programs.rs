@@ -436,7 +436,7 @@ fn the_pages_that_programs_had_of_a_trace_go_with_it() {
             before=$(unused)
             for n in 1 2 3; do
                 round go
-                # Most of its parts are granted anew.
+                # Most of its parts are granted again.
                 round gowrap --marks-memory 1M,8M
             done
             grown=$((before - $(unused)))

@@ -121,12 +121,12 @@ fn the_trace_has_what_the_kernel_counted() {
         cd /tmp
         cp $BIN/proof .
         cat >load <<'LOAD'
-        say_checks & says=$!
+        say_checks & checks=$!
         for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.1; done &
         for n in $(seq 20); do cat /usr/bin/perl >/mnt/share/copy; done &
         stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --timer-freq 2000 --sock 1 --membarrier 1 --timeout 1
         until [ -e /mnt/share/checked ]; do sleep 0.1; done
-        kill $says
+        kill $checks
         wait
 LOAD
         dmesg --console-level 1
@@ -306,7 +306,7 @@ fn idle_ticks(trace: &Recording) {
         let with_interrupts = trace.spans.spans.iter().filter(|s| s.cpu == on_cpu(cpu) && s.pid == of_thread(0));
         let most = time_within(&window, with_interrupts);
         let least = time_within(&window, idle_spans(trace, cpu).filter(|s| s.event() as u32 != STALLED));
-        eprintln!("idle, cpu {cpu}: its ticks say {sampled} units of 10 ns, the trace {least} to {most}");
+        eprintln!("idle, cpu {cpu}: its ticks show {sampled} units of 10 ns, the trace {least} to {most}");
         let most = most + most / 20 + 5 * TICK;
         assert!(sampled > 20 * TICK && (least - least / 20 - 5 * TICK..most).contains(&sampled), "idle, cpu {cpu}");
     }
@@ -556,7 +556,7 @@ pub fn every_ipi_was_sent(trace: &Recording, vectors: &[(u32, u64)]) {
             number => (event.cpu.number(), vector_of(number)),
         };
         if !vectors.iter().any(|(sent, _)| *sent == vector) {
-            assert_ne!(event.event(), IPI, "a vector that nobody sends here: {event:?}");
+            assert_ne!(event.event(), IPI, "a vector without a sender here: {event:?}");
             continue;
         }
         let left = open.entry((cpu, vector)).or_default();

@@ -82,7 +82,7 @@ fn the_next_kernel_has_the_trace_of_the_one_before_however_that_ended() {
             marks.next().unwrap_or_else(|| panic!("{boot}: no mark {name}: {told}"))
         };
         let asked = mark(&format!("end{}", boot - 1));
-        // Whoever ran has a name, and all CPUs recorded to the end.
+        // Every thread that ran has a name, and all CPUs recorded to the end.
         assert!(!trace.pids_of("ls").is_empty(), "{boot}");
         assert_eq!(trace.events.meta.intervals.len(), 2);
         for interval in &trace.events.meta.intervals {

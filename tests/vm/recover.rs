@@ -84,7 +84,7 @@ fn has_what_programs_recorded(trace: &Recording, run: &Run) {
     let values: Vec<u64> =
         trace.of(PROGRAM_VALUE).filter(|e| trace.event_name(e) == "counted").map(|e| e.value() as u64).collect();
     let (first, last) = (values[0], values[values.len() - 1]);
-    println!("values {first} to {last}, of which {said} had been said");
+    println!("values {first} to {last}, of which {said} had been printed");
     assert!(values.iter().copied().eq(first..=last) && (said..said + 1_000_000).contains(&last));
     assert_eq!(trace.of(PROGRAM_VALUE).filter(|e| e.value() == -5_000_000_000).count(), 1);
 }

@@ -137,7 +137,7 @@ fn hooks_and_tracepoints_say_the_same_of_a_program() {
         cd /tmp
         cp $BIN/steady .
         sysctl -q kernel.sched_rt_runtime_us=-1 kernel.numa_balancing=0 2>/dev/null || true
-        # What a fault maps beside depends on what of the libraries has been read.
+        # The neighbouring pages that a fault maps depend on the parts of the libraries read so far.
         setarch -R ./steady
         for source in hooks tracepoints; do
             insmod $KUTRACE_MODULE source=$source

@@ -19,7 +19,7 @@ const MEMORY: u64 = 4;
 #[test]
 fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     let run = guest::succeed(
-        // Beside a load that rests, and into memory: so the writer has the CPU when it wants it, and no disk keeps it
+        // Next to a load that rests, and into memory: so the writer has the CPU when it wants it, and no disk keeps it
         // waiting.
         &["--cpus", "2", "--mem", "1024"],
         r#"
@@ -36,7 +36,7 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
         # What happened more than a second ago is on the disk, of idle CPUs too.
         kutrace_control mark early
         sleep 1.5
-        # Another reader is told where it finds that, and disturbs nobody.
+        # Another reader gets the place of that, and disturbs no process.
         kutrace_control snapshot snapshot.raw 2>$SHARE/snapshot && exit 9
         cp killed.raw copied.raw
         kutrace_control mark late
@@ -122,7 +122,7 @@ fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
     assert!(lost > 1000, "{lost}");
     let gaps: Vec<_> = trace.of(postprocess::event::number::LOST).collect();
     let told: u64 = gaps.iter().map(|gap| u64::from(gap.arg)).sum();
-    assert_eq!(told, lost, "the gaps say how much is missing in each: {gaps:?}");
+    assert_eq!(told, lost, "the gaps have the number of losses in each: {gaps:?}");
     let end = trace.events.meta.intervals.iter().map(|i| i.to).max().unwrap();
     assert!(gaps.iter().all(|gap| gap.ts.0 + 50_000_000 < end.0), "recording went on after it");
     assert!(trace.events.events.iter().any(|e| trace.event_name(e) == "mark_a=after"));
@@ -268,7 +268,7 @@ fn a_ring_is_cut_while_a_cpu_is_offline() {
     assert_eq!(last, ["mark_a=last"]);
 }
 
-/// The events of a stream are shown while it goes on: a mark after it was set, with all CPUs' events before it in
+/// The events of a stream are shown while it grows: a mark after it was set, with all CPUs' events before it in
 /// order; and at the end they are those of the same stream read as a file.
 #[test]
 fn events_of_a_stream_are_shown_as_they_happen() {
@@ -388,7 +388,7 @@ fn a_ring_under_a_storm_of_programs_names_functions_in_bounded_memory() {
         until_forks STORM
         echo late=$(resident)
         echo last=$(files)
-        # It is loaded and ends while the storm goes on.
+        # It is loaded and ends while the storm continues.
         ./program 0.5
         kill $storms
         kill -INT $writer

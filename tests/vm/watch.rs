@@ -55,7 +55,7 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
     );
     let run = guest::succeed(&["--cpus", "2", "--no-load"], &script);
     assert_eq!(run.number("status"), 130, "{}", run.out);
-    assert!(fs::read_to_string(run.file("status")).unwrap().contains("tracing"), "it goes on");
+    assert!(fs::read_to_string(run.file("status")).unwrap().contains("tracing"), "it continues");
     let lines = lines(&run.file("lines"));
     let fast: usize = fs::read_to_string(run.file("fast")).unwrap().trim().parse().unwrap();
     // Only a test's own sleep may be as slow, and a hog that is none yet.
@@ -221,7 +221,7 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
         sleep 1
         memory() {{ sed -n 's/^VmRSS:\s*\([0-9]*\) kB/\1/p' /proc/$watch/status; }}
         for n in $(seq {planted}); do
-            # Nobody else calls it: rt_sigtimedwait of nothing, for 250 ms and more.
+            # No other program calls it: rt_sigtimedwait of nothing, for 250 ms and more.
             perl -e 'my ($set, $time) = ("\0" x 8, pack("qq", 0, 250e6 + $ARGV[0] * 1e6)); syscall 128, $set, 0, $time, 8' $n
             sleep {pause}
             [ $n = $((({planted} + 2) / 3)) ] && echo early=$(memory)
@@ -282,7 +282,7 @@ fn what_is_kept_of_a_recorder_that_wrapped_is_judged_and_has_no_older_marks() {
         kill -USR1 $watch
         await grep -q signal $OUT/lines
         ./programs calls 1
-        # Without the readings of `watch`, nothing can be said of the same recorder.
+        # Without the readings of `watch`, nothing is known about the same recorder.
         kutrace_control snapshot /tmp/alone.trace
         kill -INT $watch
         wait $watch || true

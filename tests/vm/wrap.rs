@@ -45,7 +45,7 @@ fn after_many_laps_the_newest_is_there_and_every_name() {
     ends_at_the_stop(&trace);
 }
 
-/// Whoever is switched to, runs or is woken is called by its name and pid.
+/// Every thread that is switched to, runs or is woken has its name and pid.
 fn every_pid_has_a_name(trace: &Recording) {
     let named = |name: &str, pid: u32| {
         let suffix = format!(".{pid}");

@@ -192,7 +192,7 @@ fn look() -> u32 {
     seen()
 }
 
-/// [`is_on`] if only a search or the recorder can tell.
+/// [`is_on`] if that takes a search or the recorder.
 #[cold]
 fn is_on_indeed() -> bool {
     match look() {

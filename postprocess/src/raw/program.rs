@@ -44,7 +44,7 @@ struct Grant<'a> {
 /// Parses the payload of a section whose checksum is right.
 ///
 /// # Errors
-/// What is wrong with the payload.
+/// The fault of the payload.
 pub fn parse(offset: usize, payload: &[u8]) -> Result<Program<'_>, &'static str> {
     let (head, rest) = payload.split_at_checked(HEAD_BYTES).ok_or("the section of a program is cut short")?;
     let bytes = (int(head, 8) as usize).checked_mul(GRANT_BYTES);
@@ -86,7 +86,7 @@ impl<'a> Program<'a> {
         lost.map_or(0, |lost| long(lost, 0))
     }
 
-    /// What is missing, as the program reports or the recorder knows: a sentence each.
+    /// Losses that the program reports or the recorder knows: a sentence each.
     pub fn losses(&self) -> Vec<String> {
         let refused = self.refused;
         if self.tgid == 0 {
@@ -115,8 +115,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// What is missing in programs, a sentence each. Each section of a program counts from the start on, so its last
-/// applies.
+/// Losses of programs, a sentence each. Each section of a program counts from the start on, so its last applies.
 pub fn losses(programs: &[Program]) -> Vec<String> {
     let last: HashMap<u32, usize> = programs.iter().enumerate().map(|(n, program)| (program.serial, n)).collect();
     let is_last = |(n, program): &(usize, &Program)| last.get(&program.serial) == Some(n);

@@ -332,7 +332,7 @@ impl<'a> Stream<'a> {
         self.counter = self.counter.wrapping_add(u64::from(time).wrapping_sub(self.counter) & mask);
     }
 
-    /// Skips the rest of a block that makes no sense.
+    /// Skips the rest of a block from an invalid entry on.
     #[cold]
     fn give_up(&mut self, fact: String) -> Option<Timed<'a>> {
         let unread = self.rest.len();

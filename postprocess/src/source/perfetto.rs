@@ -5,7 +5,7 @@
 //! events of one CPU after those of another: all are kept as bytes, and are read in time order once the trace has
 //! ended.
 //!
-//! Invariants: no content is an error; content that makes no sense is counted. Memory is that of the events' bytes, and
+//! Invariants: no content is an error; invalid content is counted. Memory is that of the events' bytes, and
 //! 24 bytes for each event.
 
 mod message;
@@ -272,7 +272,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Takes packets that were compressed; false if they make no sense.
+    /// Takes packets that were compressed; false if they are invalid.
     fn unpack(&mut self, compressed: &[u8]) -> bool {
         let mut bytes = Vec::new();
         let read = ZlibDecoder::new(compressed).take(UNPACKED_MAX).read_to_end(&mut bytes);

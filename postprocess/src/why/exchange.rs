@@ -265,7 +265,7 @@ impl Serving {
 #[derive(Debug)]
 struct Sides {
     by: By,
-    /// How a thread began on a descriptor.
+    /// Direction in which a thread began on a descriptor.
     begun: HashMap<(Pid, i64), Side>,
     /// Descriptors that were connected or accepted.
     known: HashMap<(Pid, i64), Side>,

@@ -16,7 +16,7 @@ use postprocess::why::request::{Found, Request};
 use crate::spans::{self, InOrder};
 use crate::{outcome, Common, Output};
 
-/// Draws the spans of `file`, or of standard input, and lists what the Perfetto trace leaves out.
+/// Draws the spans of `file`, or of standard input, and lists the omissions of the Perfetto trace.
 ///
 /// # Errors
 /// If the spans cannot be read or kept, or the output cannot be written.
@@ -27,7 +27,7 @@ pub fn run(file: Option<&PathBuf>, common: &Common) -> Result<Exit> {
     Ok(outcome(&place, &meta))
 }
 
-/// Draws all spans; returns the data about the trace, and a line for each thing that the Perfetto trace leaves out.
+/// Draws all spans; returns the data about the trace, and a line for each thing that the Perfetto trace omits.
 ///
 /// # Errors
 /// If the output cannot be written, or the spans cannot be read again.
@@ -58,7 +58,7 @@ pub fn draw(spans: InOrder, out: Output) -> Result<(Meta, Vec<String>)> {
     Ok((meta, missing))
 }
 
-/// Returns a line for each thing that the Perfetto trace leaves out.
+/// Returns a line for each thing that the Perfetto trace omits.
 fn untold(meta: &Meta, left_out: LeftOut, searched: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if meta.processes.is_empty() {

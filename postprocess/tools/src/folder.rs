@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{ensure, Context, Result};
 use clap::{Args, Parser};
 
-/// What is read, and the folder that is made of it.
+/// Input, and the folder that is made of it.
 #[derive(Args, Clone, Debug)]
 pub struct Paths {
     /// The input (standard input, to its end, if absent or `-`), and the folder

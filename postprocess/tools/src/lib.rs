@@ -262,7 +262,7 @@ impl Named {
     }
 }
 
-/// What every tool that writes has.
+/// Options of every tool that writes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Common {
     /// Write to this new file instead of standard output

@@ -63,7 +63,7 @@ pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
     let lost_at_end = blocks.last().is_some_and(|block| block.lost_after);
     let read = machine.bounds.reads > 0;
     if machine.bounds.interrupts == 0 && complete && !read && lost_at_end != (lost > 0) {
-        return Some(format!("CPU {cpu}: {lost} lost, but the last block says otherwise"));
+        return Some(format!("CPU {cpu}: {lost} lost, but the last block has another number"));
     }
     None
 }

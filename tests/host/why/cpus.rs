@@ -33,7 +33,7 @@ fn threads_of_one_program_are_one_culprit() {
     assert_eq!(first.detail[0], "6 threads: hog.301, hog.302, hog.303, ...");
 }
 
-/// Whoever looks at every other one of these requests sees one thread alone.
+/// Every other one of these requests has one thread alone.
 #[test]
 fn of_many_requests_all_tell_who_is_to_blame() {
     for threads in [1, 2] {

@@ -21,7 +21,7 @@ const PEOPLE: &str = r#"
 fn only_who_has_the_right_controls() {
     let script = r#"
         mkdir -m 777 /tmp/user
-        # The checkout may be where nobody else can look.
+        # The checkout may be in a place that other users cannot read.
         cp $(command -v kutrace_control) /tmp/user
         PATH=/tmp/user:$PATH
         every() {
@@ -43,7 +43,7 @@ fn only_who_has_the_right_controls() {
 
         # CAP_PERFMON, as from the service manager.
         able="$member --inh-caps=+cap_38 --ambient-caps=+cap_38"
-        # What perf lets everybody do, or nobody, is asked of perf alone.
+        # Rights that perf gives to all users, or to none, are checked with perf alone.
         for paranoid in -1 0 1 3; do
             echo $paranoid >/proc/sys/kernel/perf_event_paranoid
             fails 1 "$lacking" $user kutrace_control go

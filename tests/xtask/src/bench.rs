@@ -70,9 +70,9 @@ enum Part {
     Page,
     /// The page of two machines with five million spans each; only when asked for
     Machines,
-    /// How often `why` finds a planted cause; only on request
+    /// Accuracy of `why` with planted causes; only on request
     Why,
-    /// How often `diff` reports a difference between two recordings of the same load; only on request
+    /// False alarms of `diff` between two recordings of the same load; only on request
     Diff,
     /// Answers of DuckDB and Spark about a thousand traces, and their speed; only on request
     Fleet,

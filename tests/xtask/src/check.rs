@@ -56,7 +56,7 @@ pub fn run(series: Series, from: usize) -> Result<()> {
             }
             with.make(&name)?;
         }
-        writeln!(stdout(), "{name}: style and 4 builds: nothing to say")?;
+        writeln!(stdout(), "{name}: style and 4 builds: no complaints")?;
     }
     for (before, build) in &without {
         compare(&build.name, before, &functions(&build.image())?)?;

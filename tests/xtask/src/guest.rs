@@ -91,8 +91,8 @@ pub enum Accelerator {
     Interleaved,
     /// Translated, and counted: the guest's clock advances by one nanosecond per instruction.
     Counted,
-    /// The same with several CPUs in turn, 2 to the power of `shift` nanoseconds per instruction, and a clock that goes on
-    /// while all of them sleep.
+    /// The same with several CPUs in turn, 2 to the power of `shift` nanoseconds per instruction, and a clock that
+    /// continues while all of them sleep.
     Paced {
         /// [`PACE`], or more, where the guest waits busily for its time to go by.
         shift: u8,

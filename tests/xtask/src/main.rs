@@ -92,7 +92,7 @@ enum Patches {
     },
 }
 
-/// Says where the outcome is; returns the status.
+/// Reports the place of the outcome; returns the status.
 fn tell(task: &str, folder: &Path) -> u8 {
     eprintln!("xtask: {task}: {}", folder.display());
     0

@@ -111,7 +111,7 @@ impl Display {
         Self { step: step.to_owned(), began, spinner, said: Instant::now() }
     }
 
-    /// Says that the step continues, where nothing else shows it.
+    /// Reports that the step continues, if nothing else shows it.
     fn remind(&mut self) {
         if self.spinner.is_none() && self.said.elapsed() >= REMINDER {
             self.said = Instant::now();

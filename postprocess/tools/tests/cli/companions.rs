@@ -91,7 +91,7 @@ fn requests_are_explained_from_text_and_from_frames_alike() {
     let named = run(SPANTOWHY, &[file.to_str().unwrap()], b"");
     assert!(String::from_utf8(named.stdout).unwrap().contains(" redis_why.html#request="));
     let cut = run(SPANTOWHY, &[], &text[..text.len() / 2]);
-    assert_eq!(code(&cut), 3, "what is missing is said: {}", stderr(&cut));
+    assert_eq!(code(&cut), 3, "losses are reported: {}", stderr(&cut));
     for (args, said) in [
         (
             &["--call", "fsync"][..],

@@ -36,7 +36,7 @@ fn a_file_that_is_not_there_gives_one_line_and_status_1() {
 #[test]
 fn who_waits_for_the_end_of_a_stream_that_goes_on_says_so() {
     let stream = busy(2, 20_000, 7).stream();
-    assert!(!stderr(&run(RAWTOEVENT, &[], &stream)).contains("goes on"), "it has come to its end");
+    assert!(!stderr(&run(RAWTOEVENT, &[], &stream)).contains("growing stream"), "it has come to its end");
     let said = |tool: &str, args: &[&str]| {
         let mut command = Command::new(tool);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -53,7 +53,7 @@ fn who_waits_for_the_end_of_a_stream_that_goes_on_says_so() {
         let fact = "stdin: a growing stream, which is first read to its end; ";
         assert!(said.contains(fact) && said.contains("rawtoevent --live\n"), "{said}");
     }
-    assert!(!said(RAWTOEVENT, &["--live"]).contains("goes on"));
+    assert!(!said(RAWTOEVENT, &["--live"]).contains("growing stream"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{packages, place};
 pub const WAYS: [(&str, &str); 3] = [
     ("lttng_mark", "an event of LTTng-UST"),
     ("lttng_value", "the same with a number"),
-    ("lttng_off", "the same while nobody records it"),
+    ("lttng_off", "the same without a recording"),
 ];
 /// The session.
 const SESSION: &str = "kutrace-bench";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Results of a part of `cargo xtask bench`, as a section of a document: tables, and the values over their budget.
 //!
-//! In the document it stands between `<!-- bench NAME -->` and `<!-- bench ends -->`, below the date, the machine and the
-//! commit; nobody writes there by hand.
+//! In the document it is between `<!-- bench NAME -->` and `<!-- bench ends -->`, below the date, the machine and the
+//! commit; it is never edited by hand.
 
 use std::fmt::Write;
 use std::fs;

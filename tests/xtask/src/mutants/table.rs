@@ -60,7 +60,7 @@ pub struct Entry {
 pub enum Claims {
     /// Any of these tests.
     Tests(Vec<String>),
-    /// Nobody, for this reason.
+    /// No test, for this reason.
     Excuse(String),
 }
 

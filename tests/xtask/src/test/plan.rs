@@ -77,13 +77,13 @@ impl Tier {
 /// The part that one process runs.
 #[derive(Clone)]
 pub struct Task {
-    /// Whose.
+    /// Its tier.
     pub tier: Tier,
     /// The test or program that is run.
     pub what: What,
     /// The folder in which it runs: that of its package.
     pub folder: PathBuf,
-    /// Beside what else it runs.
+    /// While other tests run.
     pub time: Time,
 }
 
@@ -94,7 +94,7 @@ pub enum Time {
     Beside,
     /// When no other test has a guest, as it has requested.
     Alone,
-    /// Once more with nothing beside it, since the first run could not decide.
+    /// Once more with nothing next to it, since the first run could not decide.
     Again,
 }
 

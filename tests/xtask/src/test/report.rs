@@ -15,7 +15,7 @@ use super::plan::{Form, Task, Tier, Time, What};
 use crate::place;
 use crate::progress::minutes;
 
-/// Message of a test that does not run beside others.
+/// Message of a test that does not run next to others.
 const ALONE: &str = "alone: ";
 /// Message of a test that cannot decide.
 const INCONCLUSIVE: &str = "inconclusive: ";
@@ -246,7 +246,7 @@ fn reason(text: &str) -> String {
 
 /// A line of the output.
 pub fn say(line: &str) {
-    // Nobody who reads it is a reason to stop.
+    // A reader that is gone does not stop the tests.
     let _ = writeln!(std::io::stdout().lock(), "{}", line.trim_end());
 }
 
