@@ -46,7 +46,7 @@ fi
 # One that it has not been tried on is left alone.
 inside sh -ec 'mkdir -p /lib/modules/5.10.0-1-amd64/build/include
     /usr/lib/kutrace/build-module 5.10.0-1-amd64
-    rm -r /lib/modules/5.10.0-1-amd64' | grep -q '^kutrace-dkms: no module for Linux 5.10.0-1-amd64: .* says for which there is one$'
+    rm -r /lib/modules/5.10.0-1-amd64' | grep -q '^kutrace-dkms: no module for Linux 5.10.0-1-amd64: .* lists the kernels with one$'
 # A kernel for which the build fails is installed all the same.
 inside sh -ec 'version=$(dpkg-query --show --showformat "\${Version}" kutrace-dkms)
     dkms remove -m kutrace -v "$version" --all
