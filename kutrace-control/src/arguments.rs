@@ -313,7 +313,7 @@ pub struct Start {
 /// Input, named as in the tools that turn one kind of file into another.
 #[derive(Debug, Args)]
 pub struct TraceFile {
-    /// A raw trace, or -i FILE; standard input, to its end, if absent or `-`
+    /// A raw trace, or -i FILE; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     /// The same as FILE
     #[arg(short, long, value_name = "FILE", conflicts_with = "file", hide = true)]

@@ -26,7 +26,7 @@ pub struct Watch {
     /// Keep a moment when this holds; may be repeated
     #[arg(short, long = "when", value_name = "COND", required = true)]
     conditions: Vec<Condition>,
-    /// Number of moments to keep, the worst of all
+    /// Number of worst moments to keep
     #[arg(short, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     keep: u32,
     /// Maximum disk space for all of them

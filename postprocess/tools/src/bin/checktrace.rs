@@ -21,7 +21,7 @@ use postprocess::source::Stage;
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The raw file; standard input, to its end, if absent
+    /// The raw file; standard input to its end if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

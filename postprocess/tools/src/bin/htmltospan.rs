@@ -17,7 +17,7 @@ use postprocess::source::Stage;
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The page; standard input, to its end, if absent or `-`
+    /// The page; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

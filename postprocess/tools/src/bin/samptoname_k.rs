@@ -20,7 +20,7 @@ use postprocess::span::sample::{self, kernel::Symbols};
 struct Args {
     /// A copy of the traced kernel's /proc/kallsyms, made as root
     kallsyms: PathBuf,
-    /// The spans as JSON; standard input, to its end, if absent or `-`
+    /// The spans as JSON; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -27,7 +27,7 @@ struct Args {
     /// Root of the traced machine's files
     #[arg(long, default_value = "/")]
     root: PathBuf,
-    /// The spans as JSON; standard input, to its end, if absent or `-`
+    /// The spans as JSON; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

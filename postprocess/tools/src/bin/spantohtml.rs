@@ -22,7 +22,7 @@ use postprocess::span::limit::SpanLimit;
 #[derive(Parser)]
 #[command(version, mut_args(listed_by_why))]
 struct Options {
-    /// Spans as JSON or frames; standard input, to its end, if absent or `-`
+    /// Spans as JSON or frames; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

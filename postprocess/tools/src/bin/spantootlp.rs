@@ -20,7 +20,7 @@ use postprocess::why::Timeline;
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The spans, as JSON or frames; standard input, to its end, if absent
+    /// The spans, as JSON or frames; standard input to its end if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     requests: Requests,

@@ -19,7 +19,7 @@ use kutrace_tools::{Common, Named};
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The spans as JSON or frames; standard input, to its end, if absent or `-`
+    /// The spans as JSON or frames; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -23,7 +23,7 @@ struct Args {
     /// Length of a step in microseconds, up to 10 seconds; 0 copies
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     granularity_usec: u32,
-    /// The spans as JSON; standard input, to its end, if absent or `-`
+    /// The spans as JSON; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
