@@ -55,7 +55,7 @@ pub fn is_on() -> bool {
         return false;
     }
     match word.load(Ordering::Relaxed) {
-        UNSURE => is_on_indeed(),
+        UNSURE => is_on_uncached(),
         trace => trace != 0,
     }
 }
@@ -194,7 +194,7 @@ fn look() -> u32 {
 
 /// [`is_on`] if that takes a search or the recorder.
 #[cold]
-fn is_on_indeed() -> bool {
+fn is_on_uncached() -> bool {
     match look() {
         UNSURE => test().unwrap_or(false),
         trace => trace != 0,

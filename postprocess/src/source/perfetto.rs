@@ -136,7 +136,7 @@ impl Packets {
         let mut meta = self.convert.meta();
         let Kept { damaged, cut, .. } = self.read;
         if let Some(at) = cut {
-            meta.quality.push(format!("byte {at}: the trace is cut off or damaged here; what follows is missing"));
+            meta.quality.push(format!("byte {at}: the trace is cut off or damaged here; the rest is missing"));
         }
         for (number, one, many) in [
             (damaged, "packet could not be read", "packets could not be read"),

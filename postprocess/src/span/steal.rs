@@ -166,5 +166,5 @@ impl Builder {
 pub fn sentence(steals: u64, stolen: Time) -> Option<String> {
     let (times, ms) = (count(steals, "time", "times"), stolen.seconds() * 1e3);
     (steals > 0)
-        .then(|| format!("the host ran something else {times}, {ms:.1} ms together, counted as what the CPUs were at"))
+        .then(|| format!("the host ran something else {times}, {ms:.1} ms together, counted as the CPUs' own work"))
 }

@@ -464,7 +464,7 @@ impl Sides {
             }
             Excess {
                 rank: n + 1,
-                cause: at_pace(text, pace, &data.timeline.meter.pace()),
+                cause: with_pace(text, pace, &data.timeline.meter.pace()),
                 kind: causes.cause(cause).kind,
                 culprit: culprit(data.timeline, causes, cause, thread),
                 time,
@@ -496,7 +496,7 @@ pub fn ranked(its: &Totals, usual: &Totals, pace: &Pace) -> Vec<(u32, Option<Pac
 }
 
 /// Returns a cause in words, with its pace if the pace is what differs.
-pub fn at_pace(text: String, paces: Option<Paces>, pace: &Pace) -> String {
+pub fn with_pace(text: String, paces: Option<Paces>, pace: &Pace) -> String {
     match paces {
         Some((its, usual)) => format!("{text}, {}", pace.text(its, usual)),
         None => text,

@@ -318,7 +318,7 @@ impl Around<'_> {
             }
             More {
                 rank,
-                cause: compare::at_pace(text.clone(), paces, &pace),
+                cause: compare::with_pace(text.clone(), paces, &pace),
                 kind: *kind,
                 culprit: culprit.clone(),
                 time,

@@ -56,7 +56,7 @@ pub struct Asked {
 #[derive(Args, Clone, Debug)]
 #[group(multiple = false)]
 pub struct Requests {
-    /// RPCs, from request to response; only of METHOD
+    /// RPCs, from request to response; of METHOD, if given
     #[arg(long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     rpc: Option<String>,
     /// From a mark LABEL to a mark /LABEL, or a part LABEL
@@ -95,7 +95,7 @@ impl Requests {
     }
 
     /// True if a kind of request is given.
-    pub fn is_said(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         self.ask().is_some()
     }
 

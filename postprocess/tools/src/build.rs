@@ -18,7 +18,7 @@ use crate::{outcome, spans, Common, Input, Named, Reader};
 /// Input of the spans, and options.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Build {
-    /// The events; standard input, to its end, if absent
+    /// The events; standard input to its end if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

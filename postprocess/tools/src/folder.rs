@@ -11,7 +11,7 @@ use clap::{Args, Parser};
 /// Input, and the folder that is made of it.
 #[derive(Args, Clone, Debug)]
 pub struct Paths {
-    /// The input (standard input, to its end, if absent or `-`), and the folder
+    /// The input (standard input to its end if absent or `-`), and the folder
     #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "DIR"])]
     paths: Vec<PathBuf>,
     /// The same as FILE

@@ -114,7 +114,7 @@ fn parse(kind: Kind, text: &str) -> Result<Vec<Entry>> {
             entries.push(Entry { kind, number: entries.len() + 1, what: line.to_owned(), replacement: None, claims });
             continue;
         };
-        let entry = entries.last_mut().with_context(|| format!("{claim}: of what?"))?;
+        let entry = entries.last_mut().with_context(|| format!("{claim}: no entry above it"))?;
         match (claim.strip_prefix("=> "), claim.strip_prefix(EXCUSE), &mut entry.claims) {
             (Some(replacement), ..) => entry.replacement = Some(replacement.to_owned()),
             (_, Some(reason), Claims::Tests(tests)) if tests.is_empty() => {
