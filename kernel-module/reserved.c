@@ -71,11 +71,11 @@ int kutrace_shim_reserved_keep(void)
 {
 	kutrace_kept = kutrace_blob_new(kutrace_reserved_bytes);
 	if (!kutrace_kept) {
-		pr_err("kutrace: no memory to keep the trace of the kernel before: it stays where it is; reserved= loads the module without\n");
+		pr_err("kutrace: no memory to keep the previous kernel's trace: it stays in place; reserved= loads the module without it\n");
 		return -ENOMEM;
 	}
 	memcpy(kutrace_kept->data, kutrace_reserved, kutrace_reserved_bytes);
-	pr_info("kutrace: the trace of the kernel before is kept: kutrace_control recover --boot writes it\n");
+	pr_info("kutrace: the previous kernel's trace is kept: kutrace_control recover --boot writes it\n");
 	return 0;
 }
 

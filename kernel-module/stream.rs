@@ -2,9 +2,9 @@
 //! A trace that is read while it is recorded: full blocks are handed to the holder of the recorder, and are free again
 //! once the holder gives them back.
 //!
-//! Nobody is woken for a full block, since a hook would have to do so: the reader polls. If the reader is too slow no
-//! block is free, and events are lost and counted, as in a full pool; recording continues by itself as soon as a block
-//! is free again.
+//! No reader is woken for a full block, since a hook would have to do so: the reader polls. If the reader is too slow
+//! no block is free, and events are lost and counted, as in a full pool; recording continues by itself as soon as a
+//! block is free again.
 //!
 //! Invariant: one caller at a time, the one that holds the control lock.
 

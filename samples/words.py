@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two threads that read files, count their words and pack them. PYTHONPATH says where kutrace.py is."""
+"""Two threads that read files, count their words and pack them. PYTHONPATH names the folder of kutrace.py."""
 
 import collections
 import threading

@@ -142,8 +142,8 @@ impl<T, const AT: usize> Field<*mut T, AT> {
     }
 }
 
-/// The field of a kernel structure, as far from its start as the symbol says, and `$more`: one instruction, into which
-/// the linker puts that number. The bench has no such structures.
+/// The field of a kernel structure, at the distance from its start that the symbol gives, and `$more`: one instruction,
+/// into which the linker puts that number. The bench has no such structures.
 #[allow(unused_macros)]
 macro_rules! field_at {
     ($of:expr, $at:path, u32) => { arch::field_at!($of, $at, u32, "mov {:e}, [{} + {} + {}]", 0) };

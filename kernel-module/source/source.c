@@ -21,7 +21,7 @@ enum { PACKETS = 18, STEAL = 27 };
 
 static char *source = "";
 module_param(source, charp, 0444);
-MODULE_PARM_DESC(source, "Who tells the recorder: hooks, of a patched kernel, or tracepoints (default: hooks if the kernel has them)");
+MODULE_PARM_DESC(source, "Source of events: hooks, of a patched kernel, or tracepoints (default: hooks if the kernel has them)");
 
 /* The first is the default. */
 static const struct kutrace_source * const kutrace_sources[] = {

@@ -288,7 +288,7 @@ void *kutrace_first_page(struct kutrace_grant *grant)
 }
 
 /*
- * Maps a page that nobody reads, which belongs to the process alone, and is
+ * Maps a page that no reader sees, which belongs to the process alone, and is
  * charged to it however much it has: there is one if there is any memory. It is
  * mapped at one address at a time, so that a unit that was refused once can be
  * asked for again.

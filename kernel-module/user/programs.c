@@ -8,7 +8,7 @@
  * pages. A thread that reads an address without a page is granted the unit of
  * that address: the kernel notes thread, time and place. A child gets an area
  * of its own with the fork. If there is no room, or if a thread writes late
- * into a unit that was taken away, a page that nobody reads is there: no fault
+ * into a unit that was taken away, a page that no reader sees is there: no fault
  * of an area harms its program.
  *
  * A process never sees memory that another had: pages come zeroed, and a unit

@@ -135,7 +135,7 @@ Examples:
 #[command(name = "kutrace_control", version, after_help = AFTER, max_term_width = 80)]
 #[command(disable_help_subcommand = true, help_template = TEMPLATE)]
 pub struct Arguments {
-    /// What to do; nothing if words are to be read.
+    /// Command to run; none if commands are read from standard input.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// The original's `-force`: empty the recorder first, whatever it does.
@@ -188,7 +188,7 @@ pub enum Command {
     /// Clear the recorder
     #[command(after_help = AFTER_RESET)]
     Reset {
-        /// Even while it records
+        /// Clear it even while it records
         #[arg(short, long)]
         force: bool,
     },
@@ -202,7 +202,7 @@ pub enum Command {
     /// Show where the time of a trace went, in the terminal
     #[command(after_help = AFTER_SUMMARY)]
     Summary {
-        /// What is read.
+        /// Input.
         #[command(flatten)]
         trace: TraceFile,
         /// Lines per list
@@ -230,7 +230,7 @@ pub enum Command {
     /// Join the traces of several machines, on the clock of the first
     #[command(after_help = AFTER_MERGE)]
     Merge(Merge),
-    /// Take the trace of a crashed kernel out of its memory
+    /// Extract the trace of a crashed kernel from its memory
     #[command(after_help = AFTER_RECOVER)]
     Recover(Recover),
     /// Check whether this machine can record, and suggest fixes
@@ -260,13 +260,13 @@ pub enum Go {
     /// Record until the buffer is full; also gowrap, goipc, goipcllcwrap
     #[command(alias = "1", after_help = AFTER_GO)]
     Go {
-        /// When it begins
+        /// Options of the start
         #[command(flatten)]
         start: Start,
-        /// In the background, to a file, until `stop`
+        /// Record in the background to a file, until `stop`
         #[arg(long)]
         stream: bool,
-        /// As of record: -o FILE --rotate 1G --keep 10
+        /// Options of record: -o FILE --rotate 1G --keep 10
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, requires = "stream", value_name = "RECORD_OPTIONS")]
         options: Vec<OsString>,
     },
@@ -299,21 +299,21 @@ pub struct Start {
     /// Wait until this time of the day: 16:30:00, or 15:30:00Z in UTC
     #[arg(long, value_name = "TIME", value_parser = TimeOfDay::parse)]
     pub at: Option<TimeOfDay>,
-    /// Also TCP and UDP packets: all, or of ports 80,6379
+    /// Record TCP and UDP packets too: all, or ports 80,6379
     #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
     pub packets: Option<Ports>,
-    /// What is to be recorded beside.
+    /// Additional events to record.
     #[command(flatten)]
     pub wanted: Wanted,
-    /// Memory for marks of programs: of each, of all [default: 4M,64M]
+    /// Memory for marks: of each program, of all [default: 4M,64M]
     #[arg(long, hide = true, value_name = "EACH,ALL", value_parser = quota)]
     pub marks_memory: Option<Quota>,
 }
 
-/// What is read, named as in the tools that turn one kind of file into another.
+/// Input, named as in the tools that turn one kind of file into another.
 #[derive(Debug, Args)]
 pub struct TraceFile {
-    /// A raw trace, or -i FILE; standard input, to its end, if absent or `-`
+    /// A raw trace, or -i FILE; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     /// The same as FILE
     #[arg(short, long, value_name = "FILE", conflicts_with = "file", hide = true)]
@@ -330,7 +330,7 @@ impl TraceFile {
 /// Options of `html`.
 #[derive(Debug, Args)]
 pub struct Page {
-    /// What is read.
+    /// Input.
     #[command(flatten)]
     pub trace: TraceFile,
     /// Output file; `-` for standard output [default: FILE with the ending html]
@@ -339,7 +339,7 @@ pub struct Page {
     /// Title of the page [default: the name of FILE]
     #[arg(long)]
     pub title: Option<String>,
-    /// What the page takes for requests.
+    /// Kind of request that the page shows.
     #[command(flatten)]
     pub requests: Requests,
     /// Omit the names of functions
@@ -353,7 +353,7 @@ pub struct Page {
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// What is read.
+    /// Input.
     #[command(flatten)]
     pub trace: TraceFile,
     #[command(flatten)]
@@ -363,7 +363,7 @@ pub struct Export {
     pub quiet: bool,
 }
 
-/// For whom a trace is written.
+/// Destination of an export.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Targets {
@@ -434,7 +434,7 @@ impl Page {
 /// Options of `merge`.
 #[derive(Args, Debug)]
 pub struct Merge {
-    /// Raw traces, one of each machine; the first one's clock is that of all
+    /// Raw traces, one per machine; the clock of the first is used for all
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Output file; `-` for standard output
@@ -455,10 +455,10 @@ impl Merge {
 /// Options of `recover`.
 #[derive(Args, Debug)]
 pub struct Recover {
-    /// A core: of /proc/vmcore, by makedumpfile, or by QEMU's dump-guest-memory
+    /// A memory image: /proc/vmcore, or made by makedumpfile or QEMU's dump-guest-memory
     #[arg(value_name = "VMCORE", required_unless_present = "boot")]
     image: Option<PathBuf>,
-    /// What the kernel before this one left in memory that outlives a reboot
+    /// Use the trace that the previous kernel left in memory preserved across the reboot
     #[arg(long, conflicts_with = "image")]
     boot: bool,
     /// Output file; `-` for standard output
@@ -484,10 +484,10 @@ impl Recover {
 /// Options of `why`.
 #[derive(Args, Debug)]
 pub struct Why {
-    /// What is read.
+    /// Input.
     #[command(flatten)]
     pub trace: TraceFile,
-    /// What is asked.
+    /// Requested explanation.
     #[command(flatten)]
     pub asked: Asked,
 }
@@ -499,7 +499,7 @@ pub struct Diff {
     pub before: PathBuf,
     /// A second raw trace to compare with; either may be `-`
     pub after: PathBuf,
-    /// What is asked.
+    /// Requested explanation.
     #[command(flatten)]
     pub between: Between,
 }

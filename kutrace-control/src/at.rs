@@ -46,7 +46,7 @@ impl TimeOfDay {
             return Ok(today);
         }
         let over = now.duration_since(&today);
-        ensure!(over > OVER, "{} is over, it is {}", self.time, now.time());
+        ensure!(over > OVER, "{} has passed; it is now {}", self.time, now.time());
         Ok(today.checked_add(1.day())?)
     }
 
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(next("16:30").unwrap(), "2026-11-24T15:30:00Z");
         assert_eq!(next("15:30:00Z").unwrap(), "2026-11-24T15:30:00Z");
         assert_eq!(next("03:00:00").unwrap(), "2026-11-25T02:00:00Z");
-        assert!(next("16:09:59").unwrap_err().to_string().starts_with("16:09:59 is over"));
+        assert!(next("16:09:59").unwrap_err().to_string().starts_with("16:09:59 has passed"));
     }
 
     #[test]

@@ -85,7 +85,10 @@ pub fn end<R: Recorder>(session: &mut Session<R>) -> Result<()> {
 
 /// Error: a recording in the background already has its file.
 pub fn has_its_file() -> Failure {
-    Failure::new("the trace is written to a file while it is recorded", "end it without a name: kutrace_control stop")
+    Failure::new(
+        "the trace is written to a file while it is recorded",
+        "end it with no file name: kutrace_control stop",
+    )
 }
 
 fn is_stream(info: &Info) -> bool {

@@ -95,7 +95,7 @@ fn kernel(root: &Path, info: Option<&Info>) -> Line {
     };
     if !by_tracepoints && !has("for_each_kernel_tracepoint") {
         let advice =
-            "boot one that has either: of Linux distributions all have tracepoints; see patches/README.md for hooks";
+            "boot one that has either: all Linux distributions have tracepoints; for hooks see patches/README.md";
         let fact = format!("{release}, without the hooks of KUtrace and without tracepoints");
         return not(Grade::Wrong, "kernel", fact, advice);
     }
@@ -132,7 +132,7 @@ fn clock(root: &Path) -> Line {
         ("tsc", _) => right("clock", "clocksource is tsc"),
         (_, true) => right("clock", format!("the TSC has a constant rate; clocksource is {source}")),
         _ => {
-            let advice = "times may be wrong; dmesg | grep -i tsc says why. A virtual machine may need the host's TSC";
+            let advice = "times may be wrong; see: dmesg | grep -i tsc. A virtual machine may need the host's TSC";
             not(Grade::Missing, "clock", format!("clocksource is {source}, not tsc"), advice)
         }
     }
@@ -151,9 +151,7 @@ fn counters(root: &Path) -> Line {
 
 fn buffer(info: Option<&Info>) -> Line {
     match info {
-        Some(info) => {
-            right("buffer", format!("{:.1} MB; record -b SIZE takes another", status::megabytes(info.blocks)))
-        }
+        Some(info) => right("buffer", format!("{:.1} MB; record -b SIZE changes it", status::megabytes(info.blocks))),
         None => not(Grade::Wrong, "buffer", "unknown until the module is loaded", ""),
     }
 }

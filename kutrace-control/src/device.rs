@@ -336,7 +336,7 @@ impl Device {
         match sys::info(self.file.as_fd()) {
             Ok(info) if info.state == STATE_TRACING && info.flags & STREAM != 0 => Failure::new(
                 format_args!("the trace is a stream, which {} writes to its file", process_name(info.holder)),
-                "read or copy that file: it has all but the last second, also while it is written",
+                "read or copy that file: even while it is written, it has everything except the last second",
             ),
             _ => Failure::new("no trace is running in wrap mode", "start one: kutrace_control gowrap"),
         }
@@ -361,7 +361,7 @@ fn check_version(version: u32) -> Result<(), Failure> {
     if version == VERSION {
         return Ok(());
     }
-    let fact = format!("the loaded module speaks version {version}, this program version {VERSION}");
+    let fact = format!("the loaded module has version {version}, this program version {VERSION}");
     Err(Failure::new(fact, "install module and tools from the same release"))
 }
 
@@ -382,7 +382,7 @@ fn refusal(errno: Errno) -> Failure {
             Failure::new(fact, "sudo kutrace_control ..., or see PERMISSIONS in: man 7 kutrace")
         }
         Errno::PERM if is_locked_down() => Failure::new(
-            "this kernel is locked down: it shows no addresses of its own, and a trace has them",
+            "this kernel is locked down: it hides its addresses, which a trace contains",
             "see /sys/kernel/security/lockdown; only a kernel that is not locked down to confidentiality can be traced",
         ),
         Errno::PERM => {
@@ -390,29 +390,29 @@ fn refusal(errno: Errno) -> Failure {
             Failure::new(fact, "sudo kutrace_control ..., or see PERMISSIONS in: man 7 kutrace")
         }
         Errno::TOOBIG => Failure::new(
-            "more memory than you may have",
-            "ask for less, or as root: insmod kutrace.ko maxmb=...; the buffer is as it was, and so is the trace in it",
+            "more memory than you are allowed",
+            "request less, or as root: insmod kutrace.ko maxmb=...; the buffer and the trace in it are unchanged",
         ),
         Errno::TIMEDOUT => Failure::new(
             "a CPU takes no interrupts: it is stuck",
-            "the kernel's log may say where: dmesg; what was recorded can be written all the same: kutrace_control stop",
+            "the kernel's log may show where: dmesg; the trace can still be written: kutrace_control stop",
         ),
         Errno::BUSY => Failure::new("in use", "another kutrace_control got there first: see `kutrace_control status`"),
         Errno::IO => Failure::new(
             "the TSC of this machine is not stable: times would be wrong",
-            "the kernel's log says why: dmesg | grep -i tsc",
+            "for the reason see the kernel's log: dmesg | grep -i tsc",
         ),
         Errno::OPNOTSUPP => Failure::new(
             "this machine has no counters of instructions or cache misses",
-            "virtual machines mostly have none; use go or gowrap",
+            "most virtual machines have none; use go or gowrap",
         ),
         Errno::NOSPC => Failure::new(
             "another program uses the counters of this machine",
             "end it (perf, another profiler), or use go or gowrap",
         ),
         Errno::NODATA => Failure::new(
-            "the kernel makes no records of a tracepoint that was chosen",
-            "leave out one after the other: those of ftrace itself have none; see docs/hooks.md",
+            "the kernel makes no records of one of the chosen tracepoints",
+            "omit one after the other: tracepoints of ftrace itself have no records; see docs/hooks.md",
         ),
         Errno::NOTTY => {
             let fact = format!("not a recorder of version {VERSION}");
@@ -420,9 +420,9 @@ fn refusal(errno: Errno) -> Failure {
         }
         Errno::NOMEM => Failure::new(
             "not enough memory for a buffer of this size",
-            "see `free -m`; the buffer is as it was, and so is the trace in it",
+            "see `free -m`; the buffer and the trace in it are unchanged",
         ),
-        other => Failure::new(std::io::Error::from(other), "the kernel's log may say more: dmesg | grep kutrace"),
+        other => Failure::new(std::io::Error::from(other), "the kernel's log may have more: dmesg | grep kutrace"),
     }
 }
 
@@ -434,7 +434,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 16");
+        assert_eq!(fact, "the loaded module has version 4, this program version 16");
     }
 
     #[test]

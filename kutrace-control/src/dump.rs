@@ -22,7 +22,7 @@ use crate::selection::{Recycling, SelectedBlock, Selection};
 use crate::status::has_wrapped;
 
 /// Error if the blocks of a trace no longer exist.
-pub const STARTED_AGAIN: &str = "the recorder was started again meanwhile";
+pub const STARTED_AGAIN: &str = "the recorder has been started again since";
 
 /// Number of bytes in a write, at multiples of this number in the file, at which the blocks themselves are not aligned:
 /// a file system can then use large folios. On ext4 this saves a third of the CPU time.

@@ -91,7 +91,7 @@ fn tell_nested(output: &Output, parts: &[(Machine, &[u8])]) -> Result<()> {
 fn tell_contradictions(output: &Output, placed: &Placed, known: &Known) {
     if placed.mistaken > 0 {
         let packets = count(placed.mistaken, "packet contradicts", "packets contradict");
-        say(format_args!("{output}: {}: {packets} all others, and were taken for the same by mistake", known.name));
+        say(format_args!("{output}: {}: {packets} all others: two different packets were taken for one", known.name));
     }
 }
 
@@ -100,7 +100,7 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     let mut input = Input::open(Some(file))?.expect(Stage::Raw, "kutrace_control merge", None)?;
     let bytes = input.raw()?;
     if file::is_machines(&bytes) {
-        let failure = Failure::new(NotATrace::Machines, "merge the traces that this was made from, all at once");
+        let failure = Failure::new(NotATrace::Machines, "it is merged already: merge its original traces, all at once");
         return Err(failure).with_context(|| file.display().to_string());
     }
     Ok(bytes)

@@ -61,7 +61,7 @@ impl Output {
         match self {
             Output::File { path, existing } => check_file(path, *existing),
             Output::Stdout if io::stdout().is_terminal() => {
-                let hint = "name a file, or send it on: ... | rawtoevent";
+                let hint = "name a file, or pipe it: ... | rawtoevent";
                 Err(Failure::new("stdout: refusing to write a trace to a terminal", hint).into())
             }
             Output::Stdout => standard::output(),

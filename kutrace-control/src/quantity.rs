@@ -61,11 +61,11 @@ pub fn quota(text: &str) -> Result<Quota, String> {
     let (each, all) = text.split_once(',').map_or((text, None), |(each, all)| (each, Some(all)));
     let process = bytes(each)?;
     if !(QUOTA_MIN..=QUOTA_MAX).contains(&process) {
-        return Err(format!("'{each}': each program can have {}K to {}M", QUOTA_MIN >> 10, QUOTA_MAX >> 20));
+        return Err(format!("'{each}': memory for each program must be {}K to {}M", QUOTA_MIN >> 10, QUOTA_MAX >> 20));
     }
     let all = all.map_or(Ok(process.max(64 << 20)), bytes)?;
     if all < process {
-        return Err(format!("'{text}': all programs need no less than each: EACH,ALL"));
+        return Err(format!("'{text}': memory for all programs must be at least that of each: EACH,ALL"));
     }
     Ok(Quota { process, all })
 }
@@ -111,8 +111,11 @@ mod tests {
         let both = |process, all| Ok(Quota { process, all });
         assert_eq!(quota("1M"), both(1 << 20, 64 << 20));
         assert_eq!(quota("16M,1G"), both(16 << 20, 1 << 30));
-        assert_eq!(quota("17M").unwrap_err(), "'17M': each program can have 8K to 16M");
-        assert_eq!(quota("4M,1M").unwrap_err(), "'4M,1M': all programs need no less than each: EACH,ALL");
+        assert_eq!(quota("17M").unwrap_err(), "'17M': memory for each program must be 8K to 16M");
+        assert_eq!(
+            quota("4M,1M").unwrap_err(),
+            "'4M,1M': memory for all programs must be at least that of each: EACH,ALL"
+        );
         assert!(quota("4M,").is_err());
     }
 

@@ -131,11 +131,11 @@ fn newest(found: Vec<Landmark>) -> Result<Landmark> {
     let Some(landmark) = found.into_iter().max_by_key(|one| one.info.start.realtime_ns) else {
         bail!(Failure::new(
             "no recorder in this image",
-            "the module must have been loaded, one that knows of `recover`; makedumpfile must keep the kernel's pages"
+            "the module must have been loaded, in a version with `recover`; makedumpfile must keep the kernel's pages"
         ));
     };
     let info = &landmark.info;
-    ensure!(info.version == VERSION, "a module of version {}, and this is version {VERSION}", info.version);
+    ensure!(info.version == VERSION, "the module had version {}, this program has version {VERSION}", info.version);
     ensure!(info.state != STATE_EMPTY, "nothing had been recorded");
     ensure!(
         (1..=BLOCKS_MAX).contains(&info.blocks)
@@ -314,10 +314,10 @@ fn write(
         let time = Timestamp::from_nanosecond(landmark.panic.realtime_ns.into()).unwrap_or_default();
         say(format_args!("{output}: the kernel panicked at {time:.6}, mark `panic`"));
     }
-    let unknown = if landmark.programs.processes == 0 { ", and what programs record themselves" } else { "" };
+    let unknown = if landmark.programs.processes == 0 { ", and the marks of programs" } else { "" };
     say(format_args!(
-        "{output}: an image lacks names that only the running machine tells: of vectors not named in these \
-         blocks, of kernel functions; and what the kernel counted, and which programs were refused marks{unknown}"
+        "{output}: an image lacks facts that only the running machine has: names of vectors not named in these \
+         blocks, names of kernel functions, the kernel's counters, the programs that were refused marks{unknown}"
     ));
     Ok(exit)
 }
@@ -344,20 +344,20 @@ fn losses(image: &Image, landmark: &Landmark, cpus: &[Cpu], copied: &Copied) -> 
     if landmark.sighted.tsc != 0 && landmark.info.state == STATE_TRACING && landmark.panic.tsc == 0 {
         let time = Timestamp::from_nanosecond(landmark.sighted.realtime_ns.into()).unwrap_or_default();
         facts.push(format!(
-            "the machine was reset while it recorded: what happened after {time:.6} is missing{}",
+            "the machine was reset while it recorded: events after {time:.6} are missing{}",
             match copied.unseen {
                 0 => String::new(),
-                blocks => format!(", with the {} that had just been begun", count(blocks, "block", "blocks")),
+                blocks => format!(", with the {} just begun", count(blocks, "block", "blocks")),
             }
         ));
     } else if copied.unseen > 0 {
-        facts.push(format!("{} without an end, and left out", count(copied.unseen, "block is", "blocks are")));
+        facts.push(format!("{} without an end, and skipped", count(copied.unseen, "block is", "blocks are")));
     }
     if copied.missing > 0 {
         facts.push(format!("{} of the pool not in the image", count(copied.missing, "block is", "blocks are")));
     }
     if copied.cut > 0 {
-        facts.push(format!("{} in part, and cut there", count(copied.cut, "block is there", "blocks are there")));
+        facts.push(format!("{} in part, and cut there", count(copied.cut, "block is present", "blocks are present")));
     }
     for cpu in cpus.iter().filter(|cpu| cpu.is_claiming) {
         facts.push(format!("CPU {} stopped while it recorded an event: that event may be wrong", cpu.number));

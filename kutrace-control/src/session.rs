@@ -355,7 +355,7 @@ impl<R: Recorder> Session<R> {
         let cpus = (0..info.cpus).map(|cpu| recorder.cpu(cpu)).collect::<Result<Vec<_>>>()?;
         let vectors = recorder.vectors()?;
         for Cpu { cpu, .. } in cpus.iter().filter(|cpu| cpu.flags & CPU_MUTE != 0) {
-            say(format_args!("CPU {cpu} takes no interrupts: its last block ends where it was seen"));
+            say(format_args!("CPU {cpu} takes no interrupts: its last block ends at the last event seen"));
         }
         let left = recorder.left()?;
         let mut names = Names::gather(&self.at_start, now, &cpus, &vectors);
@@ -412,7 +412,7 @@ fn end<R: Recorder>(recorder: &R) -> Result<()> {
 /// Leaves readings with the trace; the trace is useful without them, so errors are only reported.
 fn leave<R: Recorder>(recorder: &R, readings: &[u8]) {
     if let Err(error) = recorder.leave(readings) {
-        say(format_args!("what the kernel counted will not be in the file: {error:#}"));
+        say(format_args!("the kernel's counters will not be in the file: {error:#}"));
     }
 }
 

@@ -96,7 +96,7 @@ pub fn summary(file: &Path, told: impl Fn(&Summary) -> Result<String>) -> Result
 
 /// A summary as text, if the trace has the requested data.
 pub fn text(told: &Summary, top: usize, by: By) -> Result<String> {
-    ensure!(by != By::Cgroup || !told.cgroups.is_empty(), "the trace does not tell control groups");
+    ensure!(by != By::Cgroup || !told.cgroups.is_empty(), "the trace has no control groups");
     Ok(told.text(top, by))
 }
 
@@ -132,7 +132,7 @@ pub fn diff(diff: &Diff) -> Exit {
 
 fn differ(Diff { before, after, between }: &Diff) -> Result<Exit> {
     if before == after && before == Path::new("-") {
-        return Err(anyhow!("standard input is one trace, not two"));
+        return Err(anyhow!("standard input can be only one of the traces"));
     }
     let watch = Watch::at_terminal(percent);
     let named = Some(after.as_path()).filter(|file| *file != Path::new("-"));

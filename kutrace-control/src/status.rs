@@ -65,7 +65,7 @@ fn mode(info: &Info) -> String {
     let full = match info.flags & (WRAP | STREAM) {
         0 => "stop when full",
         STREAM => "stream, written while it is recorded",
-        _ => "wrap, the newest is kept",
+        _ => "wrap, the newest events are kept",
     };
     let counters = match info.flags & (IPC | LLC) {
         0 => "",
@@ -92,7 +92,7 @@ fn used(info: &Info) -> String {
 
 fn held(info: &Info) -> String {
     match info.holder {
-        0 => "by nobody".to_owned(),
+        0 => "by no process".to_owned(),
         process => format!("by {}", process_name(process)),
     }
 }
@@ -102,7 +102,7 @@ fn kept(bytes: u64) -> String {
         0 => String::new(),
         bytes => {
             let megabytes = bytes as f64 / f64::from(1 << 20);
-            format!("{megabytes:.1} MB of the kernel before: kutrace_control recover --boot")
+            format!("{megabytes:.1} MB of the previous kernel: kutrace_control recover --boot")
         }
     }
 }
@@ -141,12 +141,12 @@ state:  tracing for 1.500 s
 mode:   stop when full
 used:   24 of 512 blocks (1.5 of 32.0 MB)
 lost:   0 events
-held:   by nobody
+held:   by no process
 clock:  TSC 2592.000 MHz, 6.2 ns per count
 module: version 16, 4 CPUs
 ";
         assert_eq!(lines(&info(), &[], 0, 2_500_000_000), expected);
-        let kept = "kept:   64.0 MB of the kernel before: kutrace_control recover --boot\n";
+        let kept = "kept:   64.0 MB of the previous kernel: kutrace_control recover --boot\n";
         assert!(lines(&info(), &[], 64 << 20, 0).contains(kept));
     }
 
@@ -169,7 +169,7 @@ module: version 16, 4 CPUs
     fn the_mode_tells_what_is_counted() {
         let with = |flags| mode(&Info { flags, ..info() });
         assert_eq!([with(IPC), with(LLC)], ["stop when full; IPC", "stop when full; LLC"]);
-        assert_eq!(with(WRAP | IPC | LLC), "wrap, the newest is kept; IPC and LLC");
+        assert_eq!(with(WRAP | IPC | LLC), "wrap, the newest events are kept; IPC and LLC");
     }
 
     #[test]

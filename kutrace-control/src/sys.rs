@@ -279,7 +279,7 @@ struct Attributes {
 
 /// Opens a perf event that counts nothing and reports programs that are loaded on a CPU and files that are mapped there
 /// for execution; it becomes readable once `watermark` bytes are available.
-pub fn tell_of_programs(cpu: u32, watermark: u32) -> Result<OwnedFd> {
+pub fn open_program_events(cpu: u32, watermark: u32) -> Result<OwnedFd> {
     /// PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.
     const NOTHING: (u32, u64) = (1, 9);
     /// PERF_SAMPLE_TID, PERF_SAMPLE_TIME.

@@ -45,13 +45,13 @@ pub fn parse(text: &str) -> Result<Event, String> {
     Ok(Event { system: system.into(), name: name.into() })
 }
 
-/// What is to be recorded beside what the recorder records anyway.
+/// Tracepoints to record in addition to the events that are always recorded.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Wanted {
-    /// Also tracepoints: SUBSYS:NAME,...; --usdt: of programs
+    /// Record tracepoints too: SUBSYS:NAME,...; --usdt: probes
     #[arg(long = "tracepoint", value_name = "N", value_delimiter = ',', value_parser = parse)]
     pub events: Vec<Event>,
-    /// Also probes of a program: postgres:postgresql:transaction__start
+    /// Record probes of a program too: postgres:postgresql:transaction__start
     #[arg(long = "usdt", hide = true, value_name = "PROGRAM:PROVIDER:NAME", value_parser = usdt::parse)]
     pub programs: Vec<Program>,
 }
@@ -88,7 +88,7 @@ impl Wanted {
         if count > RECORDS_MAX {
             let fact = format!("{count} tracepoints are more than the {RECORDS_MAX} that can be chosen");
             let hint = match found.probes.is_empty() {
-                true => "choose less".to_string(),
+                true => "choose fewer".to_string(),
                 false => format!("choose some of: {}", usdt::list(&found.probes)),
             };
             return Err(Failure::new(fact, hint).into());
@@ -172,7 +172,7 @@ fn chosen(tracefs: &Path, event: &Event, shown: &str) -> Result<Chosen> {
 fn tracefs() -> Result<PathBuf> {
     let found = MOUNTS.iter().map(Path::new).find(|mount| mount.join("events").is_dir());
     let hint = "as root: mount -t tracefs tracefs /sys/kernel/tracing";
-    found.map(Path::to_owned).ok_or_else(|| Failure::new("tracefs is not there, or cannot be read", hint).into())
+    found.map(Path::to_owned).ok_or_else(|| Failure::new("cannot read tracefs", hint).into())
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Result<Program, String> {
         .map(|kind| match kind {
             "string" => Ok(true),
             "" | "number" => Ok(false),
-            _ => Err(expected("a type is string, or number or nothing")),
+            _ => Err(expected("invalid type: expected string, or number or nothing")),
         })
         .collect();
     let mut parts = place.rsplitn(3, ':').collect::<Vec<_>>();
@@ -111,7 +111,7 @@ impl Program {
         let is_plain = path.to_str().is_some_and(|path| !path.contains(char::is_whitespace));
         if !is_plain {
             return Err(
-                Failure::new(format!("{shown}: the kernel takes no path with blanks"), "link to the file").into()
+                Failure::new(format!("{shown}: the kernel accepts no path with spaces"), "link to the file").into()
             );
         }
         let bytes = fs::read(&path).with_context(|| shown.clone())?;
@@ -177,7 +177,7 @@ impl Probe {
         for line in self.lines(&name) {
             let placed =
                 OpenOptions::new().append(true).open(&events).and_then(|mut file| file.write_all(line.as_bytes()));
-            let hint = format!("the kernel's word: tail -3 {}/error_log; it was asked: {line}", tracefs.display());
+            let hint = format!("the kernel's reason: tail -3 {}/error_log; the request: {line}", tracefs.display());
             placed
                 .map_err(|error| Failure::new(format!("{error}: {}", self.shown()), hint))
                 .with_context(|| events.display().to_string())?;
@@ -266,6 +266,6 @@ mod tests {
         let error = parse(&format!("{}:a:b", own.display())).unwrap().find().unwrap_err();
         assert!(format!("{error:#}").ends_with("has no such probe"), "{error:#}");
         assert!(parse("/no/such/file").unwrap().find().is_err());
-        assert!(format!("{:#}", parse("/etc/passwd").unwrap().find().unwrap_err()).contains("no ELF file"));
+        assert!(format!("{:#}", parse("/etc/passwd").unwrap().find().unwrap_err()).contains("not an ELF file"));
     }
 }

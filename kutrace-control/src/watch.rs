@@ -225,11 +225,11 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
     fn turn(&mut self, session: &mut Session<R>, asked: bool, kept: &Kept, explain: &mut Explain) -> Result<()> {
         let skim = &mut self.skim;
         let end = match self.follow.turn(session.recorder()?, &self.pool, |piece| skim.read(piece)) {
-            // Restarted or stopped in between; the next look at the recorder's state tells which.
+            // Restarted or stopped in between; the next look at the recorder's state shows which.
             Err(_) if session.recorder()?.info()?.start != self.info.start => return Ok(()),
             Err(error) => return Err(error.context("the recording has ended")),
             Ok(None) => {
-                say("a CPU lets nothing else run: what happens is judged later");
+                say("a CPU takes no interrupts: its events are judged later");
                 return Ok(());
             }
             Ok(Some(end)) => end,
@@ -262,7 +262,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         }
         if self.writer.is_busy() {
             let many = self.due.split_off(self.due.len().min(WAITING));
-            return self.tell(&many, &self.told_of(&many), "not written, too many wait for the disk");
+            return self.tell(&many, &self.told_of(&many), "not written, too many moments wait for the disk");
         }
         let after = AFTER.as_millis() as u64 * u64::from(self.info.tsc_khz);
         let whole_before = sys::tsc().saturating_sub(after) >> self.info.shift;
@@ -289,7 +289,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         if let Some((moment, written)) = self.writer.wait() {
             self.end(moment, written, kept, explain)?;
         }
-        self.tell(&self.due, &self.told_of(&self.due), "not written, the watching has ended")
+        self.tell(&self.due, &self.told_of(&self.due), "not written, watch has ended")
     }
 
     fn places(&self, is_it: impl Fn(&What) -> bool + 'a) -> impl Iterator<Item = usize> + 'a {
@@ -306,7 +306,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         let time = self.time(due[worst].at).strftime("%Y%m%d_%H%M%S_%3f").to_string();
         let (name, file) = kept.name(&time, &condition.text);
         if !kept.wants(rank) {
-            return self.tell(&due, &told, "not kept, others were worse");
+            return self.tell(&due, &told, "not kept, other moments were worse");
         }
         let moment = Moment { due, told, worst, rank, name, file: file.clone() };
         let (kept, times) = (kept.clone(), times(self.plan));
@@ -330,7 +330,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
                 if late > 0 {
                     let moments = count(late as u64, "moment", "moments");
                     say(format_args!(
-                        "{moments} waited for the disk until some of it was overwritten: {}",
+                        "{moments} waited for the disk until some of their events were overwritten: {}",
                         file.display()
                     ));
                 }
@@ -393,12 +393,12 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
         let (blocks, programs) = (missed.0 - self.told_missed.0, missed.1 - self.told_missed.1);
         self.told_missed = missed;
         if blocks > 0 {
-            say(format_args!("{blocks} blocks were overwritten before they were looked at: use a larger buffer"));
+            say(format_args!("{blocks} blocks were overwritten before they were read: use a larger buffer"));
         }
         if programs > 0 {
             let times = count(programs, "time", "times");
             say(format_args!(
-                "marks of a program were overwritten before they were looked at, {times}: use a larger --marks-memory"
+                "marks of a program were overwritten before they were read, {times}: use a larger --marks-memory"
             ));
         }
     }

@@ -187,13 +187,13 @@ fn a_standard_stream_that_is_closed_is_said_to_be() {
         let line = format!("exec \"$@\" {redirection}");
         ended(sh.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_kutrace_control")]).args(words).output().unwrap())
     };
-    let said = "kutrace_control: stdout: it is closed\n".to_string();
+    let said = "kutrace_control: stdout: closed\n".to_string();
     for words in
         [&["summary", "t.raw"][..], &["html", "t.raw", "-o", "-"], &["check"], &["completions", "fish"], &["--help"]]
     {
         assert_eq!(closed(">&-", words), (1, String::new(), said.clone()), "{words:?}");
     }
-    let said = "kutrace_control: stdin: it is closed\n".to_string();
+    let said = "kutrace_control: stdin: closed\n".to_string();
     for words in [&["summary"][..], &["html"], &["why", "-"], &[]] {
         assert_eq!(closed("<&-", words), (1, String::new(), said.clone()), "{words:?}");
     }
@@ -235,8 +235,8 @@ fn what_cannot_be_compared_is_not_taken_for_a_difference() {
         (&["empty", &redis][..], "kutrace_control: empty: byte 0: not a KUtrace trace: it is empty\n"),
         (&[&redis, "text"], "kutrace_control: text: byte 0: not a KUtrace trace\n"),
         (&[&redis, "nothing"], "kutrace_control: nothing: No such file"),
-        (&["-", "-"], "kutrace_control: standard input is one trace, not two\n"),
-        (&[&sample("faults.trace"), &redis], "faults.trace: too few requests to compare: 1, and it takes 20; "),
+        (&["-", "-"], "kutrace_control: standard input can be only one of the traces\n"),
+        (&[&sample("faults.trace"), &redis], "faults.trace: too few requests to compare: 1, at least 20 are needed; "),
         (&[&redis, &disk], "disk.trace: no requests: the trace has none of: requests of redis-benchmark"),
         (&[&redis, "cut"], "kutrace_control: cut: "),
         (&[&redis], "<AFTER>"),
@@ -395,7 +395,7 @@ fn the_document_on_why_shows_what_is_said_of_the_samples() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(root.join(name), text).unwrap();
     } else {
-        assert!(text == document, "{name}: UPDATE_GOLDEN=1 accepts what is said now:\n{text}");
+        assert!(text == document, "{name}: UPDATE_GOLDEN=1 accepts the new text:\n{text}");
     }
 }
 
@@ -419,7 +419,7 @@ fn traces_of_several_machines_become_one_that_is_read_like_any() {
     fs::write(folder.path().join("u.raw"), busy(3, 2_000, 8).bytes()).unwrap();
     let (status, out, err) = run(folder.path(), &["merge", "t.raw", "u.raw", "-o", "both.trace"]);
     assert_eq!((status, &*out), (0, ""), "{err}");
-    let line = "both.trace: u = t + 0.000000 s + 0.0 ppm, by its clock of the day: no packets";
+    let line = "both.trace: u = t + 0.000000 s + 0.0 ppm, by its time of day, as there are no packets";
     assert!(err.contains(line) && err.contains("2 machines; no packet arrives before it was sent"), "{err}");
     let (status, out, err) = run(folder.path(), &["summary", "both.trace"]);
     assert_eq!(status, 0, "{out}{err}");

@@ -235,7 +235,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
         Ok(())
     }
 
-    /// Takes the payload of a frame; `None` if it makes no sense.
+    /// Takes the payload of a frame; `None` if it is invalid.
     fn take(&mut self, kind: u8, mut payload: &[u8], batch: &mut Batch<T>) -> Option<()> {
         match kind {
             ABOUT => self.about = serde_json::from_slice(payload).ok().filter(T::possible)?,

@@ -342,8 +342,10 @@ impl<'a> Raw<'a> {
             if early > SLACK && self.cut {
                 last.lost_after = true;
             } else if early > SLACK {
-                let fact =
-                    format!("the last block of cpu {cpu} ends {} us before the stop: others are missing", early / 100);
+                let fact = format!(
+                    "the last block of cpu {cpu} ends {} us before the stop: later ones are missing",
+                    early / 100
+                );
                 self.damage.push(Damage::of_block(last.index, last.offset, fact));
                 last.lost_after = true;
             }
@@ -453,7 +455,7 @@ impl Decode for Decoding<'_, '_> {
 }
 
 /// Note for a stream whose writer was killed, or is still writing.
-const CUT: &str = "the stream has no end: its writer was cut off, or still writes; what it has not written is missing";
+const CUT: &str = "the stream has no end: its writer was cut off or still writes; later events are missing";
 
 /// Notes of the recorder on a whole trace, a sentence each: by the flags of the file's header, and by the number of
 /// names and marks it refused.
@@ -461,12 +463,12 @@ pub fn notes(flags: u32, refused_names: u64, refused_marks: u64) -> Vec<String> 
     let noted = [
         (FLAG_SLEEP, "the trace ended because the machine was about to sleep (suspend or hibernation)"),
         (FLAG_UNSTABLE, "the kernel found that the TSC is not stable: times may be wrong"),
-        (FLAG_MUTE, "a CPU took no interrupt when it was to end its block: what it recorded later is missing"),
+        (FLAG_MUTE, "a CPU took no interrupt when it had to end its block: its later events are missing"),
     ];
     let noted = noted.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, what)| what.to_string());
     let refused = [(refused_names, "names"), (refused_marks, "marks")].into_iter().filter(|(n, _)| *n > 0);
     let refused = refused
-        .map(|(n, what)| format!("{n} {what} of programs were refused: they came faster than the recorder takes them"));
+        .map(|(n, what)| format!("{n} {what} of programs were refused: they came faster than the recorder can take"));
     noted.chain(refused).collect()
 }
 
@@ -488,7 +490,7 @@ pub fn boot_id(header: &Header) -> String {
 /// Sentence about capabilities that the recorder lacks and only newer programs know.
 fn unknown(unseen: Unseen) -> Option<String> {
     let bits = Some(unseen.unknown()).filter(|bits| *bits != 0)?;
-    Some(format!("the recorder could not see things that this program does not know (0x{bits:x})"))
+    Some(format!("the recorder could not see kinds of facts that this program does not know (0x{bits:x})"))
 }
 
 /// Reports where blocks of a CPU are missing: their numbers have no holes otherwise.
@@ -508,7 +510,7 @@ fn order(blocks: &mut Vec<Block>, damage: &mut Vec<Damage>) {
     });
 }
 
-/// Says where blocks of a CPU are missing: their numbers go on without a hole.
+/// Reports missing blocks of a CPU: their numbers have no holes otherwise.
 fn skipped(blocks: &[Block], wrapped: bool, damage: &mut Vec<Damage>) {
     let mut next = blocks.first().map_or(0, |b| if wrapped { b.sequence } else { 0 });
     for block in blocks {

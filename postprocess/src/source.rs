@@ -125,7 +125,7 @@ pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
     for (machine, bytes) in machines {
         match one(bytes) {
             Ok(trace) => parts.push((machine, trace)),
-            Err(error) => damage.push(Damage::at(0, format!("machine {} is left out: {error}", machine.name))),
+            Err(error) => damage.push(Damage::at(0, format!("machine {} is skipped: {error}", machine.name))),
         }
     }
     // Hosts are identified by their index.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What lttng.c records by LTTng-UST: a moment, a number, and what nobody asks for.
+ * The events that lttng.c records by LTTng-UST: a moment, a number, and one that is not enabled.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER kutrace_bench

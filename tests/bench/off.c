@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// What a mark costs a program in C while nothing is traced: `cargo xtask bench marks` counts the instructions of counted().
+// The cost of a mark in C while nothing is traced: `cargo xtask bench marks` counts the instructions of counted().
 
 #include <kutrace.h>
 #include <stdlib.h>

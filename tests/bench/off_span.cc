@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// What a span costs a program in C++ while nothing is traced, as off.c of a mark.
+// The cost of a span in C++ while nothing is traced; see off.c for a mark.
 
 #include <kutrace.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the page says of system calls against the event text; and pages that are cut or damaged.
+//! Compares the page's report of system calls with the event text; also pages that are cut or damaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn error(number: i64) -> String {
     }
 }
 
-/// The page of a raw trace says of its calls what the event text does; returns what it says.
+/// Asserts that the page of a raw trace reports its calls like the event text; returns its report.
 fn assert_page_says_what_happened(bytes: &[u8], what: &str) -> Vec<String> {
     let events = source::decode(bytes).unwrap();
     let mut text = Vec::new();

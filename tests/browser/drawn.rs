@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is drawn in addition to execution: from event text through the stages to a page, looked at in a browser.
+//! Drawings in addition to execution: from event text through the stages to a page in a browser.
 
 use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::number::{
@@ -22,7 +22,7 @@ use crate::spans::{workload, Made, Row};
 /// Event text, written in any order; times in units of 10 ns.
 struct Text(Vec<(i64, String)>);
 
-/// Where the trace begins.
+/// Start of the trace.
 const BEGIN: i64 = 500_000_000;
 /// A microsecond.
 const US: i64 = 100;

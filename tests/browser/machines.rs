@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::drive::run_on;
 use crate::spans::Made;
 
-/// The clock of the second machine, as `merge` says it.
+/// The clock of the second machine, in the words of `merge`.
 const CLOCK: &str = "db = web + 1.234567 s - 0.2 ppm, within 0.8 us (1 there, 1 back)";
 
 /// A client, a server, and a guest of the server's: 2 CPUs each, and a packet there and one back.
@@ -29,12 +29,12 @@ fn three() -> Spans {
     };
     let thread = |machine: u32, number: u32| (machine << 22 | number) as i32;
     made.0.meta.machines = vec![
-        machine("web", 0, "web: the clock of all", None),
+        machine("web", 0, "web: its clock is used for all", None),
         machine("db", 2, CLOCK, None),
         machine(
             "guest",
             4,
-            "guest = db - 0.000010 s + 0.0 ppm, as its host says of its counter",
+            "guest = db - 0.000010 s + 0.0 ppm, by its host's record of its counter",
             Some(Inside { host: 1, threads: vec![thread(1, 800) as u32, thread(1, 801) as u32] }),
         ),
     ];

@@ -207,7 +207,7 @@ fn a_page_of_too_many_spans_is_coarse_and_says_how_to_see_all_of_a_part() {
     run_on("open", &coarse, &json!({ "spans": coarse.spans.len(), "banner": banner }));
 }
 
-/// What a page must do in any browser of our time, seen in another one.
+/// Requirements on a page in any current browser, tried in another one.
 #[test]
 fn a_page_opens_and_answers_in_firefox_too() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.trace");

@@ -10,7 +10,7 @@ use postprocess::sink::page;
 
 use crate::spans::expectations;
 
-/// The page under test; without a name for one and a demo, says that it skips.
+/// The page under test; skips, with a message, if neither a name for one nor a demo exists.
 fn page() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("KUTRACE_PAGE") {
         return Some(named.into());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The panel of requests: it says what the terminal says, leads to each request, and draws its path.
+//! The panel of requests: it reports the same as the terminal, leads to each request, and draws its path.
 
 use std::fs;
 use std::path::Path;

@@ -37,7 +37,7 @@ fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
     run_on("calls", &spans, &json!({ "calls": calls, "tracebase": spans.meta.tracebase }));
 }
 
-/// A search as the page is asked for it, and what it must find: spans that hold `wanted`.
+/// A search in the page's terms, and its expected hits: spans that hold `wanted`.
 struct Search {
     pattern: &'static str,
     min: &'static str,
@@ -65,7 +65,7 @@ impl Search {
     }
 }
 
-/// Runs searches of which each but the last must find something.
+/// Runs searches, each of which must find something, except for the last.
 fn run_searches(spans: &Spans, searches: &[Search], errors: &Value) {
     let searches: Vec<_> = searches.iter().map(|search| search.expected(spans)).collect();
     for search in &searches[..searches.len() - 1] {
@@ -132,7 +132,7 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         Search::of(r"^cpu\:1", |_, name| name == "cpu:1"),
         Search::of("(cpu:1)", |_, name| name == "cpu:1"),
         Search::of(r"io\:7 done", |_, name| name.contains("io:7 done")),
-        // So is one after a word that is not a selector, but stands in a name.
+        // So is one after a word that is not a selector, but is in a name.
         Search::of("cpu:2 io:7 done", |_, name| name == "disk io:7 done"),
         // Marks that name a trace of OpenTelemetry, by the beginning of its id.
         Search::of("trace:4bf9", |_, name| name.contains("4bf9")),

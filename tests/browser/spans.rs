@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans for pages: a builder, a workload of four CPUs, what a page of spans must answer; and the tests that need no
-//! more than a scenario on that workload.
+//! Spans for pages: a builder, a workload of four CPUs, the expected answers of a page; and the tests that need no more
+//! than a scenario on that workload.
 
 use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::names::NameId;
@@ -120,7 +120,7 @@ pub fn workload(rounds: i64) -> Spans {
     made.done()
 }
 
-/// What `drive.mjs` compares a page with: searches and hits.
+/// Expected answers that `drive.mjs` compares with a page: searches and hits.
 pub fn expectations(spans: &Spans) -> serde_json::Value {
     // A search tries the first 128 characters of a name (postprocess/viewer/data/texts.js); functions of C++ have more.
     fn beginning(name: &str) -> &str {
@@ -135,7 +135,7 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
     let tame = |name: &str| !name.starts_with('-');
     let is_user =
         |s: &Span| matches!(s.what, What::Run(Activity::User(_))) && s.pid.is_some_and(|pid| pid != Pid::IDLE);
-    // Durations of what has no pieces: `whole_calls` asks for those of calls.
+    // Durations of spans without pieces: `whole_calls` covers those of calls.
     let searches = [
         search("read", ["", ""], false, count(&|name, _| tame(name) && name.contains("read"))),
         search("^page_fault$", ["", ""], false, count(&|name, _| name == "page_fault")),

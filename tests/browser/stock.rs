@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The page of a trace that a stock kernel told: it says what that cannot show, and nothing that it does not know.
+//! The page of a trace from a stock kernel: it names everything that such a trace cannot show, and shows nothing
+//! unknown.
 
 use std::fs;
 use std::path::Path;

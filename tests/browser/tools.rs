@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What stands around the picture: look, notes, views, strip, table, figures, the keyboard.
+//! Tools around the picture: look, notes, views, strip, table, figures, the keyboard.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,8 @@ fn a_saved_copy_opens_as_it_was_is_itself_savable_and_holds_the_same_spans() {
     let copy = fs::read_to_string(folder.path().join("copy1.html")).unwrap();
     let mut lifted = page::lift(&copy).unwrap();
     assert_eq!((&lifted.names, &lifted.spans), (&spans.names, &spans.spans));
-    // A page made anew of what was lifted, by way of JSON and less its first spans, has the notes and views still.
+    // A page made again from the extracted data, by way of JSON and without its first spans, still has the notes and
+    // views.
     let added = lifted.meta.added.clone();
     lifted.spans.drain(..100);
     let mut text = Vec::new();
@@ -37,7 +38,7 @@ fn a_view_becomes_a_figure_alike_as_png_and_as_svg() {
     run_on("figure", &workload(300), &json!({ "title": "workload" }));
 }
 
-/// Six views of a sample, compared with the pictures in `views/`; with UPDATE_GOLDEN set, those are made anew.
+/// Six views of a sample, compared with the pictures in `views/`; with UPDATE_GOLDEN set, those are made again.
 #[test]
 fn six_views_of_a_sample_look_as_they_did() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.trace");

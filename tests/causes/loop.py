@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A server of lines with one thread, that turns to whoever is ready: loop.py PORT. `later MS` is answered later, while
-others are served; `block MS` keeps everybody waiting; `file MS` is left to another thread."""
+"""A server of lines with one thread, that turns to any client that is ready: loop.py PORT. `later MS` is answered
+later, while others are served; `block MS` keeps all clients waiting; `file MS` is left to another thread."""
 import asyncio
 import sys
 import time

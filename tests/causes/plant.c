@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loads and what makes their requests slow. One program, which does what the name says that it is started by; `make`
-// below: `plant --names` prints them. MS is how long a planted cause lasts, GAP (in ms) how long it then takes to the
-// next one, EVERY which requests have it: one of that number; all of them are varied by the seed in $SEED.
+// Loads and the causes that make their requests slow. One program, whose work depends on the name it is started by;
+// `make` below; `plant --names` prints them. MS is the duration of a planted cause, GAP (in ms) the time from it to the
+// next one, EVERY selects the requests that have it: one of that number; all of them are varied by the seed in $SEED.
 //
 //   ask PORT MS GAP_US LINE [EVERY LINE]  a client, for MS: sends LINE, receives, and again after GAP_US; with $SPLIT, in
 //                              two pieces now and then; with $DROP, it lets the kernel drop an answer now and then
-//   teller HOW MS GAP_US LONG EVERY [PATH]  requests between the marks q and /q, for MS; HOW says what some of them meet
+//   teller HOW MS GAP_US LONG EVERY [PATH]  requests between the marks q and /q, for MS; HOW selects the cause in some
 //   hog CPU MS GAP [PRIORITY]  computes, at a priority of SCHED_FIFO if there is one
 //   tidy FILE MS GAP           writes and syncs a file
-//   flood CPU PORT MS GAP      sends datagrams that nobody wants
+//   flood CPU PORT MS GAP      sends datagrams that no process reads
 //   pester PID MS GAP          sends signals
 //   halt PID MS GAP            stops a process and lets it go on
 //   inspect PID MS GAP         the same, as a debugger does
@@ -17,7 +17,7 @@
 //                              $DATAGRAMS, of datagrams
 //   storm CPU MS GAP           lets timers interrupt a CPU as often as they may
 //   crunch MS                  computes and ends
-//   forget MS GAP FILE         drops what is cached of a file
+//   forget MS GAP FILE         drops the cached pages of a file
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -173,7 +173,7 @@ static void say(int s, const char *line)
 	}
 }
 
-/* Receives all of an answer: the kernel cannot drop pages of a file that are still on their way to somebody. */
+/* Receives all of an answer: the kernel cannot drop pages of a file that are still being sent. */
 static void hear(int s)
 {
 	static char text[1 << 16];
@@ -211,7 +211,7 @@ static void ask(void)
 	}
 }
 
-/* As somebody who is asked for names. */
+/* A server of datagrams, as one for names. */
 static void datagrams(void)
 {
 	int s = socket(AF_INET, SOCK_DGRAM, 0), every = number(4);
@@ -284,7 +284,7 @@ static void pester(double ms)
 		kill(target, SIGUSR1);
 }
 
-/* Timers of their own, each of which begins anew in its interrupt. */
+/* Timers of its own, each of which starts again in its interrupt. */
 enum { TIMERS = 2, PERIOD_NS = 10000 };
 static int timers[TIMERS];
 
@@ -440,7 +440,7 @@ static void *unmapper(void *unused)
 	return NULL;
 }
 
-/* Keeps all others of its process from changing what is mapped. */
+/* Keeps all other threads of its process from changing the mappings. */
 static void mapped(double ms)
 {
 	for (double end = now() + ms; now() < end;) {

@@ -7,7 +7,7 @@ for name in $("$1"); do cp "$1" "bin/$name"; done
 cp /usr/bin/sqlite3 bin/writer
 PATH=/tmp/bin:$PATH
 
-# Servers run on CPU $A, clients on $B, what is planted on $C or with them.
+# Servers run on CPU $A, clients on $B, planted causes on $C or with them.
 on() { taskset -c "$@"; }
 planted=()
 plant() { setsid "$@" & planted+=($!); }

@@ -93,5 +93,5 @@ fn no_stage_executes_more_than_its_budget() {
             note(&format!("{name}: {millions:.1} M instructions, {:.1} % below its budget", (1.0 - part) * 100.0));
         }
     }
-    assert!(above.is_empty(), "{above}{BUDGETS} has the budgets; whoever raises one says why in its line");
+    assert!(above.is_empty(), "{above}{BUDGETS} has the budgets; a raised one needs its reason in its line");
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes a trace by the schema that Perfetto publishes of what trace-cmd says on standard input, as Perfetto's own
-recorder would: the events of one CPU after those of another, some in the compact form, some packets compressed.
+"""Makes a trace by the schema that Perfetto publishes, from the output of trace-cmd on standard input, as Perfetto's
+own recorder would: the events of one CPU after those of another, some in the compact form, some packets compressed.
 """
 
 import collections

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The questions of samples/fleet, asked of a small fleet: what was planted is found, and the table of durations says
-//! the same as the spans.
+//! The queries of samples/fleet on a small fleet: they find the planted differences, and the table of durations agrees
+//! with the spans.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -55,7 +55,7 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     Ok(python)
 });
 
-/// What a script of this folder prints about its input; nothing where it cannot run, which is said.
+/// Output of a script of this folder for its input; empty if it cannot run, which is reported.
 fn script(name: &str, words: &[&str], input: &[u8]) -> Option<String> {
     bytes(name, words, input).map(|bytes| String::from_utf8(bytes).expect("text"))
 }
@@ -79,7 +79,7 @@ fn bytes(name: &str, words: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     Some(output.stdout)
 }
 
-/// How often each name is among the spans that are wanted.
+/// Number of spans of each name, among those selected.
 fn counts(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for span in spans.spans.iter().filter(|span| wanted(span)) {
@@ -232,7 +232,7 @@ fn what_perfetto_s_own_schema_writes_is_read_as_the_text_it_was_made_of() {
             (e.ts.0, e.cpu.number(), e.event(), e.pid, e.arg, e.ret, name)
         };
         let mut all: Vec<_> = events.events.iter().filter(|e| e.what.is_event()).map(event).collect();
-        // Only within a CPU there is an order of what has the same time.
+        // Events of the same time have an order only within a CPU.
         all.sort_by_key(|e| (e.0, e.1));
         all
     };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Asks DuckDB what is in tables of Parquet, or what the SQL on standard input says; prints the rows as JSON.
+"""Runs DuckDB on tables of Parquet, for their contents or the SQL on standard input; prints the rows as JSON.
 
 tables.py DIR [SQL-IS-ON-STDIN]
 """

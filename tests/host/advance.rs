@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The comparison by which the kernel's recorder moves a CPU's position, at every place of a block: it has to fail
-//! wherever one of its conditions does not hold, however the position has moved meanwhile.
+//! The comparison by which the kernel's recorder moves a CPU's position, at every place of a block: it must fail if any
+//! of its conditions does not hold, wherever the position has moved in between.
 
 use std::cell::UnsafeCell;
 
@@ -27,14 +27,14 @@ pub struct State(UnsafeCell<[u64; 2]>);
 unsafe impl Sync for State {}
 
 const LIMIT: u32 = 1000;
-/// The last place of a position at which a CPU goes on.
+/// The last place of a position at which a CPU continues.
 const LAST: u64 = BYTES as u64 - 8;
 
-/// Whether a claim of `BY` bytes that has seen `old` moves the position where that is `now`, at a time `late` after the
-/// last full time.
+/// Returns whether a claim of `BY` bytes that has seen `old` moves the position if that is `now`, at a time `late`
+/// after the last full time.
 fn moves<const BY: u16>(old: u64, now: u64, late: u64) -> bool {
     const SINCE: u64 = 1 << 40;
-    // SAFETY: nobody else uses it.
+    // SAFETY: no other thread uses it.
     unsafe { ffi::kutrace_cpu.0.get().write([now, SINCE]) };
     // SAFETY: the state has these two numbers.
     let (position, since) = unsafe { (arch::Field::<u64, 0>::new(), arch::Field::<u64, 8>::new()) };

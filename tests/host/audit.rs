@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A trace is compared with what the kernel counted while it was recorded.
+//! A trace is compared with the kernel's counters over the same time.
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN, STEAL};
 use kutrace_format::capability::Capability;
@@ -12,7 +12,7 @@ use postprocess::source;
 /// Counts from the start at which the readings of the start and of the end begin and end.
 const EDGES: [(u64, u64); 2] = [(1_000, 2_000), (90_000, 91_000)];
 
-/// What the kernel says of its interrupts: of the timer on two CPUs, and of a device on the first.
+/// The kernel's counters of interrupts: of the timer on two CPUs, and of a device on the first.
 fn interrupts(timer: [u64; 2], device: u64) -> String {
     let [first, second] = timer;
     format!(
@@ -35,7 +35,7 @@ fn ticking() -> TraceBuilder {
     trace
 }
 
-/// As [`ticking`], with what the kernel counted on the two CPUs.
+/// As [`ticking`], with the kernel's counts on the two CPUs.
 fn counted(timer: [u64; 2]) -> TraceBuilder {
     let mut trace = ticking();
     let before = [u64::from(u32::MAX) - 1, 7];
@@ -155,7 +155,7 @@ fn threads_that_are_born_are_counted_by_their_first_wakeup() {
     }
 }
 
-/// A CPU that was idle for two seconds, and what the kernel counted of it: idle and waiting for a disk.
+/// A CPU that was idle for two seconds, and the kernel's count of its time: idle and waiting for a disk.
 fn idling(idle: u64, waiting: u64) -> TraceBuilder {
     let mut trace = TraceBuilder::new(1, 400_000_000);
     trace.cpu(0).running(7, "sh", None).switch(50_000_000, 0, "swapper/0").switch(250_000_000, 7, "sh");
@@ -166,7 +166,7 @@ fn idling(idle: u64, waiting: u64) -> TraceBuilder {
     trace
 }
 
-/// The trace is told of 0.3 s between the readings, and of 0.1 s of which the half is after the last.
+/// The trace has 0.3 s between the readings, and 0.1 s of which half is after the last.
 #[test]
 fn what_the_host_took_is_compared_and_no_verdict() {
     for (counted, said) in [(29, "0.29"), (0, "0.00")] {
@@ -205,7 +205,7 @@ fn idle_time_is_that_of_the_kernel_but_for_ticks_and_no_verdict() {
     lossy.cpu(0).lose(5);
     let (_, text) = judged(&lossy.bytes());
     assert!(text.contains("info  idle time: not compared, since the trace lacks events\n"), "{text}");
-    assert!(!judged(&counted([40, 20]).bytes()).1.contains("idle time"), "nobody counted it");
+    assert!(!judged(&counted([40, 20]).bytes()).1.contains("idle time"), "it was not counted");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs may insert: a burst, and then so much a second. The module's own code.
+//! Limit of programs' inserts: a burst, and then a number per second. The module's own code.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::module_budget::Budget;
 
 const SECOND: u64 = 1_000_000;
 
-/// How many are taken at the moments from `from` to `to`, one asked for at each.
+/// Number of inserts accepted at the moments from `from` to `to`, one requested at each.
 fn taken(budget: &mut Budget, from: u64, to: u64) -> usize {
     (from..to).filter(|now| budget.take(*now)).count()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The file states what its source cannot tell, and so does every stage and tool after it. What rules make of it is in
+//! The file states the limits of its source, and so does every stage and tool after it. For their effect on rules see
 //! `tests/golden/rules/unseen_*.txt`.
 
 use kutrace_format::abi::event::{TRAP, TRAP_RETURN};
@@ -136,7 +136,7 @@ fn what_is_not_known_to_be_missing_is_said_too() {
     let young = Unseen(1 << 40 | only(Capability::Wakeups).0);
     let found = judge(&lacking(young)).unwrap();
     assert_eq!(verdict(&found), Verdict::Incomplete);
-    let said = "the recorder could not see things that this program does not know (0x10000000000)";
+    let said = "the recorder could not see kinds of facts that this program does not know (0x10000000000)";
     assert!(found.iter().any(|finding| finding.text == said), "{found:?}");
     let line = "# ## VERSION: 3\n# ## FORMAT: 5\n# ## UNSEEN: dreams\n";
     let events = read(line.as_bytes()).unwrap();
@@ -182,7 +182,7 @@ fn what_reads_0_since_the_source_cannot_see_it_is_left_out() {
         titles(&whole).split_whitespace().collect::<Vec<_>>(),
         ["CPU", "user", "kernel", "idle", "stalled", "lost"]
     );
-    // There is idle time, whatever the source says; but it stood still nowhere, and lost nothing, for all it can tell.
+    // Idle time exists for any source; but for all it can know, the CPU never stood still and lost nothing.
     assert_eq!(titles(&part).split_whitespace().collect::<Vec<_>>(), ["CPU", "user", "kernel", "idle"]);
     assert!(
         whole.text(3, By::Program).contains(" events, none lost\n") && !part.text(3, By::Program).contains("none lost")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Small traces in which a cause was planted, as `cargo xtask bench why` records them: `why` names it first.
+//! Small traces with a planted cause, as `cargo xtask bench why` records them: `why` names it first.
 //!
-//! `KUTRACE_CAUSES=$PWD/target/bench/why cargo test -p kutrace-tests --test host causes` makes those that are missing of what
-//! that has recorded: of each case the shortest part in which what was planted still comes first.
+//! `KUTRACE_CAUSES=$PWD/target/bench/why cargo test -p kutrace-tests --test host causes` makes the missing ones from its
+//! recordings: for each case the shortest part in which the planted cause still comes first.
 
 use std::env;
 use std::fs;
@@ -43,7 +43,7 @@ pub fn recorded() -> &'static [(Case, Vec<u8>)] {
     })
 }
 
-/// Cuts the recording of a case short, if there is one and what was planted comes first in it.
+/// Cuts the recording of a case short, if there is one and its planted cause comes first.
 fn renew(case: &Case, recordings: &Path) {
     let path = folder().join(format!("{}.trace", case.name));
     let packed = path.with_extension("trace.xz");
@@ -70,7 +70,7 @@ fn what_was_planted_comes_first_and_nothing_where_nothing_was() {
     for one in recorded() {
         let (case, why) = (&one.0, explained(one));
         assert_eq!(case.found(&why), Found::At(1), "{}: {}", case.name, why.text());
-        // What is asked of a planted cause does not hold of a control, nor the other way round.
+        // The requirements of a planted cause do not hold for a control, nor the reverse.
         let answers =
             if case.answers.is_empty() { cases("x one\n= user |  | user code\n")[0].answers.clone() } else { vec![] };
         assert_eq!(Case { answers, ..case.clone() }.found(&why), Found::Not, "{}", case.name);

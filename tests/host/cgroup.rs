@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Control groups: what is told of them, what follows for threads that nobody told, and that it comes out everywhere.
+//! Control groups: the recorded facts, those that follow for other threads, and that both reach every output.
 
 use kutrace_format::abi::event::{EXIT, MEMBER, RUNNABLE, TASK};
 use kutrace_format::file::NameKind;
@@ -26,7 +26,7 @@ fn task(cpu: &mut Recorder, at: u64, pid: u32, process: u32, group: u32) {
     cpu.entry(at, TASK, &[pid, process, group << 16 | 0xffff, name, 0, 0, 0]);
 }
 
-/// Threads 10, 11 and 20 are told; 12, 13 and 14 are made by those, of 21 only the number of its group is known, and
+/// Threads 10, 11 and 20 are named; 12, 13 and 14 are made by those; of 21 only the number of its group is known, and
 /// that of 24 is the number of two groups.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new(2, 10_000);
@@ -66,11 +66,11 @@ fn spans(bytes: &[u8]) -> Spans {
 fn a_thread_of_which_nothing_is_told_is_where_its_maker_is_or_others_of_its_number() {
     let meta = spans(&trace().bytes()).meta;
     let of = |pid| meta.cgroup_of(Pid::new(pid));
-    assert_eq!([10, 11, 20, 30].map(of), [Some(WEB), Some(WEB), Some(DOCKER), Some("/x_y")], "told");
+    assert_eq!([10, 11, 20, 30].map(of), [Some(WEB), Some(WEB), Some(DOCKER), Some("/x_y")], "named");
     assert_eq!([12, 13].map(of), [Some(WEB); 2], "made by those");
     assert_eq!(of(14), Some(DOCKER), "made into the group of another number");
     assert_eq!(of(21), Some(DOCKER), "by its number");
-    assert_eq!([24, 25].map(of), [None; 2], "the number is that of several groups, or says nothing");
+    assert_eq!([24, 25].map(of), [None; 2], "the number is that of several groups, or of none");
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn a_thread_is_in_the_group_whose_id_the_recorder_told() {
     for (id, path) in [(1, "/"), (900, WEB), (901, "/a/short")] {
         trace.name(NameKind::CgroupPath, id, path);
     }
-    // 12 is not where its maker is, 20 has ended and had moved, 22 went on and is where it was told last, and the group
-    // of 13 had been removed when paths were read.
+    // 12 is not in its maker's group, 20 has ended and had moved, 22 continues in the group it was last named in, and
+    // the group of 13 had been removed when paths were read.
     let cpu = trace.cpu(0);
     for (at, pid, id) in [(6_000, 12, 901), (6_001, 20, 900), (6_002, 22, 900), (6_003, 13, 950)] {
         cpu.entry(at, MEMBER, &[pid, id]);

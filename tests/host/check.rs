@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the spans say is what happened: the samples pass the independent checker, and it sees each kind of fault.
+//! The spans match the events: the samples pass the independent checker, and it sees each kind of fault.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use kutrace_tests::check::Texts;
 use kutrace_tests::cut::beginning;
 
-/// Entries of a sample in which there is one of everything that a fault is planted in.
+/// Entries of a sample that has one of each kind that a fault is planted in.
 const ENOUGH: usize = 3_000;
 
 fn sample(name: &str) -> Vec<u8> {
@@ -40,7 +40,7 @@ fn with(text: &str, line: &str, column: usize, value: &str) -> String {
     text.replacen(line, &format!("[{}", columns.join(",")), 1)
 }
 
-/// The checker says that this is wrong, by the name of its question.
+/// The checker reports this fault under the name of its question.
 fn is_seen(question: &str, texts: &Texts) {
     let said = check(texts).expect_err(question);
     assert!(said.contains(&format!("{question}: ")), "{question}: {said}");

@@ -110,7 +110,7 @@ fn a_profile_shows_each_row_longest_first_and_idle_last() {
     assert_golden("profile_rows.txt", &text(&rows));
 }
 
-/// How often a profile says that each of these began on CPU 0.
+/// Number of times each of these began on CPU 0, according to a profile.
 fn began(text: &str, names: &[&str]) -> Vec<i64> {
     let (mut rows, _) = build(read(&mut text.as_bytes()).unwrap());
     profile(&mut rows, Rows::Each);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Recordings begin, end and lose events in the middle of anything: of every part of a trace the spans say what
-//! happened.
+//! Recordings begin, end and lose events in the middle of anything: the spans of every part of a trace match the
+//! events.
 
 use std::env;
 use std::fs;

@@ -15,7 +15,7 @@ use postprocess::span::{build, check};
 
 use kutrace_tests::cases::{cases, one_in};
 
-/// Everything from bytes to checked spans; returns the number of events and what is known of the whole.
+/// Everything from bytes to checked spans; returns the number of events and the facts about the whole trace.
 fn run(bytes: &[u8]) -> Result<(u64, Meta), NotATrace> {
     let events = source::decode(bytes)?;
     let count = events.events.iter().filter(|e| e.event() >= number::SWITCH).count() as u64;
@@ -100,7 +100,7 @@ fn where_the_clock_stepped_back_a_little_before_the_end_of_all_it_is_said() {
     }
 }
 
-/// A trace of one CPU on which the counter steps back from 900 to 400, and a FULL_TIME says at 500 where it is.
+/// A trace of one CPU on which the counter steps back from 900 to 400, and a FULL_TIME at 500 gives its position.
 pub fn slipped() -> TraceBuilder {
     let (period, full) = (word::TIME_PERIOD, kutrace_tests::START + 500);
     let mut trace = TraceBuilder::new(1, 4 * period);

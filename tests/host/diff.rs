@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Two traces: what does not differ is not said to, what was planted is found, and what it came through is told first.
+//! Two traces: equal things are not reported as different, planted differences are found, and their cause is named
+//! first.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ fn diff(before: &[u8], after: &[u8]) -> Diff {
     kept.diff(&Timeline::new(&after)).unwrap()
 }
 
-/// Of requests of a sample, in the order of their start.
+/// Requests of a sample, in the order of their start.
 fn durations(name: &str, ask: &Ask) -> Vec<i64> {
     let spans = sample(name);
     let mut requests = find(&Timeline::new(&spans), ask).unwrap().requests;
@@ -111,7 +112,8 @@ fn a_change_in_a_few_requests_is_found_in_a_high_percentile() {
     assert_eq!(verdicts[2], (0.99, Verdict::Slower));
 }
 
-/// Asserts that what was planted in one of this many requests is named first, both when it appears and when it goes.
+/// Asserts that the difference planted in one of this many requests is named first, both when it appears and when it
+/// goes.
 fn assert_first(of: u64, cause: &str, culprit: &str, plant: impl FnMut(&mut TraceBuilder, u64) -> u64) {
     let (without, with) = (made(200, 1, |_, at| at), made(200, of, plant));
     let slower = diff(&without, &with);
@@ -171,10 +173,10 @@ fn what_cannot_be_compared_is_no_difference_but_said() {
     let [redis, faults] = ["redis", "faults"].map(sample);
     let asked = |spans, ask| Before::new(&Timeline::new(spans), question(ask)).map(|_| ());
     let few = asked(&faults, Ask::Best).unwrap_err();
-    let said = "too few requests to compare: 1, and it takes 20; processes named faults, from start to end";
+    let said = "too few requests to compare: 1, at least 20 are needed; processes named faults, from start to end";
     assert_eq!(few, said);
     assert!(asked(&redis, Ask::Call("fsync".into())).unwrap_err().starts_with("no requests: "));
-    // What a request is, the first trace decides.
+    // The first trace decides the kind of request.
     let kept = Before::new(&Timeline::new(&redis), question(Ask::Best)).unwrap();
     let none = kept.diff(&Timeline::new(&faults)).unwrap_err();
     assert!(none.starts_with("no requests: the trace has none of: requests of redis-benchmark"), "{none}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What Perfetto is told, read back and held against the spans.
+//! Traces for Perfetto, read back and compared with the spans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use prost::Message;
 
 use crate::span::decode;
 
-/// Where the slices of a span are.
+/// Positions of the slices of a span.
 fn place(span: &Span) -> Option<(bool, u32)> {
     let nobody = matches!(span.activity(), Some(Activity::Lost | Activity::Offline));
     match span.pid.filter(|pid| *pid != Pid::IDLE && !nobody) {
@@ -25,7 +25,7 @@ fn place(span: &Span) -> Option<(bool, u32)> {
     }
 }
 
-/// At each moment at which a CPU does something, the innermost slice is of that, and the CPU has the thread.
+/// Whenever a CPU does something, the innermost slice shows that, and the CPU has the thread.
 fn agrees(spans: &Spans, told: &Drawn) {
     let (mut slices, mut threads) = (0, 0);
     for span in spans.spans.iter().filter(|span| span.is_execution() && span.dur > Time::ZERO) {
@@ -44,7 +44,7 @@ fn agrees(spans: &Spans, told: &Drawn) {
     assert!(slices > 100 && threads > 500, "{slices} {threads}");
 }
 
-/// How often each name is there, of what these spans are.
+/// Number of occurrences of each name in these spans.
 fn counts(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for span in spans.spans.iter().filter(|span| wanted(span)) {

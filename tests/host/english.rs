@@ -10,7 +10,7 @@ use kutrace_tests::{prose, tree};
 use regex::{Regex, RegexSet};
 use unicase::UniCase;
 
-/// What is not ours to write, or not prose: recorded and generated data, fixed interfaces.
+/// Files that are not ours to write, or not prose: recorded and generated data, fixed interfaces.
 const PASSED_OVER: [&str; 11] = [
     "package-lock.json",
     "patches/v6.12",
@@ -25,7 +25,7 @@ const PASSED_OVER: [&str; 11] = [
     "tests/host/english.txt",
 ];
 
-/// `english.txt`: what may stay, and what is refused with what to write instead.
+/// `english.txt`: allowed phrases, and refused ones with their replacements.
 struct Guide {
     allowed: Vec<Regex>,
     refused: Vec<Refused>,
@@ -35,11 +35,43 @@ struct Guide {
     any: RegexSet,
 }
 
-/// A phrase, what to write instead, and whether that is asked of the documents for users alone.
+/// A phrase, its replacement, and the texts in which it is refused.
 struct Refused {
     pattern: Regex,
     instead: String,
-    of_documents: bool,
+    scope: Scope,
+}
+
+/// Texts in which a phrase is refused.
+#[derive(Clone, Copy, PartialEq)]
+enum Scope {
+    Everywhere,
+    /// README.md and docs/*.md.
+    Documents,
+    /// Comments and strings of Rust, C, Python and shell.
+    Code,
+    /// The first words of a doc comment in Rust.
+    Openings,
+}
+
+impl Scope {
+    /// The scope of a line of `english.txt`, and the rest of the line.
+    fn parse(line: &str) -> (Scope, &str) {
+        [("docs ", Scope::Documents), ("code ", Scope::Code), ("first ", Scope::Openings)]
+            .into_iter()
+            .find_map(|(word, scope)| Some((scope, line.strip_prefix(word)?)))
+            .unwrap_or((Scope::Everywhere, line))
+    }
+
+    /// Returns whether a file of this name has texts of this scope.
+    fn has(self, name: &str) -> bool {
+        match self {
+            Scope::Everywhere => true,
+            Scope::Documents => name == "README.md" || name.starts_with("docs/") && name.ends_with(".md"),
+            Scope::Code => [".rs", ".c", ".cc", ".h", ".py", ".sh"].iter().any(|ending| name.ends_with(ending)),
+            Scope::Openings => name.ends_with(".rs"),
+        }
+    }
 }
 
 impl Guide {
@@ -50,10 +82,9 @@ impl Guide {
         for line in lines {
             match line.split_once(" => ") {
                 Some((pattern, instead)) => {
-                    let (of_documents, pattern) =
-                        pattern.strip_prefix("docs ").map_or((false, pattern), |pattern| (true, pattern));
+                    let (scope, pattern) = Scope::parse(pattern);
                     let (pattern, instead) = (phrase(pattern), instead.trim().to_owned());
-                    guide.refused.push(Refused { pattern, instead, of_documents });
+                    guide.refused.push(Refused { pattern, instead, scope });
                 }
                 None => guide
                     .allowed
@@ -76,11 +107,14 @@ impl Guide {
             let known = typos_dict::WORD.find(&UniCase::new(word.as_str()))?;
             Some((word.start(), word.as_str(), known.join("\" or \"")))
         });
-        let is_document = name == "README.md" || name.starts_with("docs/") && name.ends_with(".md");
+        let openings = openings(text, &prose);
         let asked = self.any.matches(&prose).into_iter().map(|n| &self.refused[n]);
-        let refused = asked.filter(|refused| is_document || !refused.of_documents).flat_map(|refused| {
-            let Refused { pattern, instead, .. } = refused;
-            pattern.find_iter(&prose).map(|found| (found.start(), found.as_str(), instead.clone()))
+        let refused = asked.filter(|refused| refused.scope.has(name)).flat_map(|refused| {
+            let Refused { pattern, instead, scope } = refused;
+            let found = pattern
+                .find_iter(&prose)
+                .filter(|found| *scope != Scope::Openings || openings.contains(&found.start()));
+            found.map(|found| (found.start(), found.as_str(), instead.clone()))
         });
         let mut found: Vec<_> = misspelled.chain(refused).collect();
         found.sort();
@@ -93,6 +127,19 @@ impl Guide {
             })
             .collect()
     }
+}
+
+/// Places in `prose` at which doc comments of `text` begin.
+fn openings(text: &str, prose: &str) -> Vec<usize> {
+    let (mut at, mut inside, mut found) = (0, None, Vec::new());
+    for (line, shown) in text.lines().zip(prose.lines()) {
+        let mark = ["///", "//!"].into_iter().find(|mark| line.trim_start().starts_with(mark));
+        if mark.is_some() && mark != inside {
+            found.push(at + shown.len() - shown.trim_start().len());
+        }
+        (at, inside) = (at + shown.len() + 1, mark);
+    }
+    found
 }
 
 /// Finds a phrase of whole words, in any case, with any space between them.
@@ -133,10 +180,26 @@ fn a_refused_phrase_and_a_misspelling_are_named_with_their_line() {
 }
 
 #[test]
-fn some_phrases_are_refused_in_documents_alone() {
+fn some_phrases_are_refused_in_documents_or_code_alone() {
     let text = "Who was there is told.\n";
     assert_eq!(guide().findings("docs/a.md", text), [r#"docs/a.md:1: "is told": write "is reported, is listed""#]);
     assert!(guide().findings("samples/a.md", text).is_empty());
+    let text = "Nobody reads.\n";
+    assert_eq!(guide().findings("a.py", &format!("# {text}")).len(), 1);
+    assert!(guide().findings("samples/a.md", text).is_empty());
+}
+
+#[test]
+fn some_phrases_are_refused_as_the_first_words_of_a_doc_comment_alone() {
+    let text =
+        "//! Whether é.\n\n/// A value, and\n/// whether it is set.\nconst A: u8 = 0; // whether\n    /// How many.\n";
+    assert_eq!(
+        guide().findings("a.rs", text),
+        [
+            r#"a.rs:1: "Whether": write "a noun phrase, True if, Returns whether""#,
+            r#"a.rs:6: "How": write "a noun phrase, True if, Returns whether""#,
+        ]
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! One case for every fault of the original's stages that was seen to happen; ours have none of them. The golden files
-//! are as in `span.rs`; each test's name says what is right.
+//! One case for every fault that was seen in the original's stages; ours have none of them. The golden files are as in
+//! `span.rs`; each test's name states the correct behaviour.
 
 use kutrace_tests::original::File;
 use postprocess::event::number::{

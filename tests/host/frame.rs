@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Frames: what is written reads back the same, and what is damaged or cut is said.
+//! Frames: written data reads back the same, and damaged or cut frames are reported.
 
 use std::io::{self, Cursor};
 
@@ -103,7 +103,7 @@ fn frames_that_are_cut_anywhere_are_read_to_there_and_say_so() {
     let cuts = (8..200).chain((0..100).map(|_| 8 + random.below(whole.len() as u64 - 8) as usize));
     for cut in cuts.chain([whole.len() - 1]) {
         let back = read(&whole[..cut]).unwrap();
-        let said = back.meta.quality.last().unwrap_or_else(|| panic!("nothing is said of the cut at {cut}"));
+        let said = back.meta.quality.last().unwrap_or_else(|| panic!("the cut at {cut} is not reported"));
         assert!(said.ends_with("the frames end before their end mark"), "{said}");
     }
     assert_eq!(read(&whole[..]).unwrap().meta.quality.len(), 0);

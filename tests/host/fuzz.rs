@@ -37,7 +37,7 @@ fn survives(name: &str) {
     }
 }
 
-/// Changes a bit, a byte or a number, leaves out or repeats a stretch, or brings one in from `other`.
+/// Changes a bit, a byte or a number, removes or repeats a stretch, or brings one in from `other`.
 fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     const ODD: [&[u8]; 6] = [&[0; 4], &[0xff; 4], &[0xff; 8], &[0, 0, 0, 0x80], b"-1 ", b"999999999999999999 "];
     let at = random.below(input.len() as u64 + 1) as usize;

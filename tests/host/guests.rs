@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A guest inside of its host: whose counters differ by a number that the host tells, whatever their clocks of the day
-//! say.
+//! A guest inside its host: their counters differ by a number that the host records, whatever their times of day are.
 
 use kutrace_format::abi::event::{GUEST_ENTER, GUEST_EXIT, IRQ, IRQ_RETURN, RUNNABLE, SCHED, SCHED_RETURN, SWITCH};
 use kutrace_format::abi::guest::ISA_SVM;
@@ -156,10 +155,10 @@ fn the_guest_may_be_the_first() {
     assert!((placed[1].shift.at(Time(77 + LATER as i64)) - at).abs() <= Time(2));
 }
 
-/// How long a CPU of a guest works and then has nothing to do, in counts.
+/// Time for which a CPU of a guest works and then is idle, in counts.
 type Night = (u64, u64);
 
-/// A host that says nothing of its guest's counter, and the guest, whose CPU works and halts as told.
+/// A host without a record of its guest's counter, and the guest, whose CPU works and halts on that plan.
 fn silent(nights: &[Night]) -> [TraceBuilder; 2] {
     let length = nights.iter().map(|(work, halt)| work + halt + 200).sum::<u64>() + 20_000;
     let (mut host, mut guest) = (TraceBuilder::new(1, length), TraceBuilder::new(1, length - LATER));
@@ -229,7 +228,7 @@ fn a_guest_that_fits_nowhere_or_twice_is_not_placed_and_that_is_said() {
         let known = Known { name: "b".to_string(), ..Known::default() };
         let said = placed.text(&known, &Known { name: "a".to_string(), ..Known::default() });
         assert!(
-            said.ends_with("; it is a guest, and nothing shows that one of these machines ran it, and when"),
+            said.ends_with("; it is a guest, and nothing shows whether and when one of these machines ran it"),
             "{said}"
         );
     }

@@ -23,7 +23,7 @@ use postprocess::time::Time;
 
 /// Counts and units of an hour.
 const HOUR: u64 = 3_600 * 100_000_000;
-/// When the sleeper is woken.
+/// Time of the sleeper's wakeup.
 const WOKEN: u64 = 29 * HOUR + 20;
 /// The greatest there is.
 const SLEEPER: u32 = 4_194_303;

@@ -59,7 +59,7 @@ fn declared(first: &Path) -> Vec<(String, PathBuf)> {
     modules
 }
 
-/// What each module of a crate uses of the others.
+/// The other modules that each module of a crate uses.
 fn uses(first: &Path) -> Uses {
     let modules = declared(first);
     let names: BTreeSet<String> = modules.iter().map(|(name, _)| name.clone()).collect();
@@ -100,7 +100,7 @@ fn modules_use_one_another_in_one_direction() {
     }
 }
 
-/// Rooms of postprocess, each with those before it that it must not know: what it is given is enough.
+/// Rooms of postprocess, each with the earlier ones that it must not know, since its input is enough.
 const WALLS: [(&str, &[&str]); 6] = [
     ("event", &["frame"]),
     ("raw", &["frame", "perfetto"]),

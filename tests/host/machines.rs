@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Several machines on one clock: whatever their clocks and the network do, as far as it is known to the test and not
-//! to the reader, no packet arrives before it was sent, and the truth lies within the bound that is told.
+//! Several machines on one clock: for any clocks and network, as far as the test but not the reader knows, no packet
+//! arrives before it was sent, and the truth lies within the reported bound.
 
 use std::path::Path;
 
@@ -41,14 +41,14 @@ impl Dice {
     }
 }
 
-/// A machine's clock: what it shows at a true moment, in units.
+/// A machine's clock: its reading at a true moment, in units.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
     offset: f64,
     rate: f64,
     /// From this moment on, it has stepped by this much.
     step: (f64, f64),
-    /// How its rate wanders, in units over the time of the trace.
+    /// Drift of its rate, in units over the time of the trace.
     wander: f64,
 }
 
@@ -63,14 +63,14 @@ impl Clock {
 /// Ten seconds.
 const LENGTH: f64 = 1e9;
 
-/// A network: the least time that a packet takes, from the first machine of a pair and to it, and the mean of what is
-/// added; in units.
+/// A network: the least time of a packet, from the first machine of a pair and to it, and the mean of the additional
+/// time; in units.
 #[derive(Clone, Copy, Debug)]
 struct Network {
     least: (f64, f64),
     jitter: f64,
     lost: f64,
-    /// Of packets that have the hash of another.
+    /// Number of packets with the hash of another.
     same: f64,
 }
 
@@ -141,7 +141,7 @@ fn clock(dice: &mut Dice) -> Clock {
     Clock { offset: signed(dice) * 1e12, rate: signed(dice) * 200e-6, ..Clock::default() }
 }
 
-/// Within what a machine says that it is right.
+/// Error that a machine reports for itself.
 fn within(placed: &Placed) -> i64 {
     assert_eq!(placed.by, By::Packets, "{placed:?}");
     placed.shift.within().expect("a bound").0
@@ -158,7 +158,7 @@ fn the_truth_lies_within_the_bound_whatever_clocks_and_network_do() {
         world.talk(0, 1, counts, network);
         let placed = world.place();
         let (error, within) = (world.error(&placed[1], 1, (0.0, LENGTH)), within(&placed[1]));
-        assert!(error <= within, "seed {seed}: {error} units of error, said to be within {within}");
+        assert!(error <= within, "seed {seed}: {error} units of error, reported as within {within}");
         assert_eq!((placed[1].early, placed[0].early, placed[1].mistaken), (0, 0, 0), "seed {seed}");
     }
 }
@@ -235,7 +235,7 @@ fn a_clock_that_steps_is_followed_in_parts() {
         assert_eq!((placed[0].early, placed[1].early), (0, 0), "{:?}", placed[1]);
         assert_eq!(placed[1].shift.0.len(), 2, "{:?}", placed[1]);
         let within = within(&placed[1]);
-        // Where between two packets it stepped nobody knows.
+        // The step is anywhere between two packets.
         for range in [(0.0, LENGTH * 0.495), (LENGTH * 0.505, LENGTH)] {
             let error = world.error(&placed[1], 1, range);
             assert!(error <= within, "step {step}: {error} {within}");
@@ -279,7 +279,7 @@ fn the_line_says_how_the_clocks_differ() {
     let (known, placed) = (world.known(), world.place());
     let text = placed[1].text(&known[1], &known[0]);
     assert!(text.starts_with("b = a + 1.23456") && text.contains(" s + 12.3 ppm, within 0."), "{text}");
-    assert_eq!(placed[0].text(&known[0], &known[0]), "a: the clock of all");
+    assert_eq!(placed[0].text(&known[0], &known[0]), "a: its clock is used for all");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn no_times_stop_the_reader() {
     }
 }
 
-/// A file of two traces, the second as much later as `shift` says, and what each has by itself.
+/// A file of two traces, the second later by `shift`, and the content of each by itself.
 fn both(shift: i64) -> (Vec<u8>, [Events; 2]) {
     let traces = [busy(2, 2_000, 5).bytes(), busy(3, 1_500, 9).bytes()];
     let within = Some(Time(50));
@@ -365,7 +365,7 @@ fn the_spans_of_all_machines_add_up_to_those_of_each() {
     for of in [|t: &Tally| t.user, |t: &Tally| t.system, |t: &Tally| t.idle, |t: &Tally| t.lost] {
         assert_eq!(of(&tally), of(&sums[0]) + of(&sums[1]));
     }
-    // As text and as JSON they say the same.
+    // Text and JSON agree.
     let mut json = Vec::new();
     json::write(&all, &mut json).unwrap();
     let again = source::open(&json[..]).unwrap().spans(SpanLimit::new(usize::MAX)).unwrap();

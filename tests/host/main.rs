@@ -24,7 +24,7 @@ mod text; // event text
 mod frame; // frames
 mod span; // events to spans, to be read
 mod stream; // traces that were streamed
-mod stock; // what a kernel without hooks tells
+mod stock; // events from a kernel without hooks
 mod rules; // one file for each rule of the state machine
 mod faults; // the original's faults
 mod guests; // a guest inside of its host
@@ -55,7 +55,7 @@ mod check; // the independent checker, and that it can fail
 mod cut; // traces that begin, end or lose events anywhere
 mod values; // arguments and return values
 mod audit; // the kernel's own counts
-mod capability; // what a source cannot tell
+mod capability; // limits of a source
 mod english; // words of the documents
 mod layers; // who uses whom
 mod machines; // clocks of several machines

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The numbers of events stand in the format crate's table: Rust and JavaScript say their names.
+//! The format crate's table has the numbers of events: Rust and JavaScript use their names.
 
 use std::fs;
 
 use kutrace_format::event::rows;
 use kutrace_tests::tree;
 
-/// The table, and what is made of it.
+/// The table, and the code generated from it.
 const TABLE: [&str; 2] = ["kernel-module/format/src", "postprocess/viewer/data/tables.js"];
 /// Numbers of another kind, and those in a program in C inside a test.
 const OTHERS: [(&str, &str); 4] = [
@@ -41,7 +41,7 @@ fn event_numbers(line: &str) -> Vec<String> {
     found
 }
 
-/// Whether a word is hexadecimal with three digits, as events are, or with five and the end of a range.
+/// Returns whether a word is hexadecimal with three digits, as events are, or with five and the end of a range.
 fn as_in_table(word: &str) -> bool {
     let Some(digits) = word.strip_prefix("0x") else { return false };
     let digits = digits.split(['u', 'i']).next().unwrap_or_default().trim_end_matches('_');
@@ -66,7 +66,7 @@ fn events_are_said_by_name() {
         let path = file.strip_prefix(tree::root()).unwrap().to_str().unwrap();
         for (n, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
             let numbers = event_numbers(line).into_iter().filter(|number| !OTHERS.contains(&(path, number)));
-            said.extend(numbers.map(|number| format!("{path}:{}: {number} is an event: say its name", n + 1)));
+            said.extend(numbers.map(|number| format!("{path}:{}: {number} is an event: use its name", n + 1)));
         }
     }
     assert!(said.is_empty(), "{}", said.join("\n"));

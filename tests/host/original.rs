@@ -33,7 +33,7 @@ fn sound(events: Events) {
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
 }
 
-/// `ts dur event arg ret name` of all events but names known from the start, and what is known of the whole.
+/// `ts dur event arg ret name` of all events but names known from the start, and the facts about the whole trace.
 fn decode(file: &File) -> (Vec<String>, Meta) {
     let Events { meta, names, events } = run(&file.bytes());
     let brief = |e: &Event| format!("{} {} {:x} {} {} {}", e.ts, e.dur, e.event(), e.arg, e.ret, names.text(e.name));
@@ -236,7 +236,7 @@ fn an_entry_that_cannot_be_opens_a_gap_to_the_next_block() {
     let (events, meta) = decode(&file);
     assert_eq!(
         meta.quality,
-        ["block 0, byte 104: event number 0x192 has no possible length; the rest of the block is skipped"]
+        ["block 0, byte 104: event number 0x192 has an impossible length; the rest of the block is skipped"]
     );
     assert_eq!(events[3..5], ["10 0 30000 0 0 -lost-", "500 1 2 8 0 b"]);
     assert_eq!(events[5..], ["500 1 200 8 0 b.8", "510 0 803 0 0 sys#3"]);

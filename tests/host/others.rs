@@ -35,7 +35,7 @@ fn events(name: &str) -> Events {
     read(&text(name)[..]).unwrap()
 }
 
-/// Ours, and what another recorded meanwhile.
+/// Ours, and another tool's recording of the same time.
 const PAIRS: [(&str, &str); 3] =
     [("load.events", "load.ftrace"), ("load.events", "load.trace-cmd"), ("pipes.events", "pipes.perf")];
 
@@ -54,7 +54,7 @@ fn common(both: [&Events; 2]) -> (Time, Time) {
     (from + SKEW, to - SKEW)
 }
 
-/// How often what both see began, by its name.
+/// Number of starts of each activity that both see, by its name.
 fn begun(events: &Events, (from, to): (Time, Time)) -> BTreeMap<String, i64> {
     let mut counts = BTreeMap::new();
     for e in events.events.iter().filter(|e| (from..to).contains(&e.ts)) {
@@ -64,7 +64,7 @@ fn begun(events: &Events, (from, to): (Time, Time)) -> BTreeMap<String, i64> {
             What::Point(point) => matches!(point, Point::Runnable | Point::Ipi | Point::Exit),
             _ => false,
         };
-        // Before a softirq's number there is no other name. Our module's call is not one for it.
+        // No other name precedes a softirq's number. Our module's call is not one for it.
         if seen && e.what.work() != Some(Work::UnknownCall) {
             let name = events.names.text(e.name);
             let name = if e.what == What::Switch { "switch" } else { name };
@@ -74,8 +74,8 @@ fn begun(events: &Events, (from, to): (Time, Time)) -> BTreeMap<String, i64> {
     counts
 }
 
-/// The part of the time for which both say that a CPU runs the same thread, and that it does the same, as far as the
-/// other can tell.
+/// The part of the time for which both agree that a CPU runs the same thread, and does the same, as far as the other
+/// can show.
 fn agreement(ours: &Spans, other: &Spans, (from, to): (Time, Time)) -> (f64, f64) {
     let (mut all, mut threads, mut same) = (Time::ZERO, Time::ZERO, Time::ZERO);
     let cpus: BTreeSet<_> = ours.spans.iter().filter_map(|s| s.cpu).collect();
@@ -111,7 +111,7 @@ fn agreement(ours: &Spans, other: &Spans, (from, to): (Time, Time)) -> (f64, f64
 
 fn says_the_same(ours: &Spans, a: &Span, other: &Spans, b: &Span) -> bool {
     let untold = match a.activity() {
-        // How long faults take, low-power states, work on the way out, which is told by samples.
+        // Duration of faults, low-power states, work on the way out, which comes from samples.
         Some(Activity::Call(Work::Trap(_) | Work::ExitWork) | Activity::Idle | Activity::Thread(_)) => true,
         // It begins with the last event before it, and those of the other are others.
         Some(Activity::Stalled) => true,
@@ -133,7 +133,7 @@ fn recordings_of_others_say_what_ours_says() {
         let number = |counts: &BTreeMap<String, i64>, name: &String| counts.get(name).copied().unwrap_or(0);
         for name in names.into_iter().filter(|name| *name != "irq_work_ipi") {
             let (ours, theirs) = (number(&counted, name), number(&read, name));
-            // What is under way at either end is within one range, and not in the other.
+            // Activities under way at either end are within one range, and not in the other.
             assert!((ours - theirs).abs() <= 2 + ours / 100, "{other}: {name}: {ours} and {theirs}");
         }
         let ((a, told), (b, read)) = (build(a), build(b));
@@ -157,7 +157,7 @@ fn what_was_not_recorded_is_said() {
     for never in [Capability::Tasks, Capability::Scheduler, Capability::EntryCode, Capability::IdleStates] {
         assert!(all.has(never), "{never:?}");
     }
-    // ftrace's own text has microseconds, perf does not say where events are missing.
+    // ftrace's own text has microseconds; perf does not show where events are missing.
     assert!(unseen("load.ftrace", |_| true) == all.and(Unseen::of(&[Capability::Moments])));
     assert!(unseen("pipes.perf", |_| true).has(Capability::Losses));
     for (event, lost) in [
@@ -224,7 +224,7 @@ fn the_head_of_perf_s_text_says_which_machine_it_was_and_when() {
     let Meta { host, kernel, cpu_model, tracebase, monotonic, quality, .. } = &told.meta;
     assert_eq!([host, kernel, cpu_model, tracebase], ["box", "6.1.0", "a CPU", "2026-11-26_14:09:00"]);
     assert!(quality.is_empty(), "{quality:?}");
-    // At 14:09:57.190345123, that is 0.506939123 s after the moment that both clocks are told of.
+    // At 14:09:57.190345123, which is 0.506939123 s after the moment recorded in both clocks.
     assert_eq!(rows, [row(0, 5_719_034_512, 100, "getpid")]);
     assert_eq!(monotonic.unwrap() + 57_190_345_120, 44_420_000_000_120);
     let (other, _) = spans(&text("boottime"));

@@ -20,7 +20,7 @@ use postprocess::why::request::{find, Ask, Found, Request};
 use postprocess::why::Timeline;
 use serde_json::Value;
 
-/// What is written of requests, a value for each.
+/// Values written for requests, one each.
 fn written(spans: &Spans, ask: &Ask) -> (Vec<Request>, Written, Vec<Value>) {
     let timeline = Timeline::new(spans);
     let Found { asked, requests, .. } = find(&timeline, ask).unwrap();
@@ -105,7 +105,7 @@ fn a_request_says_on_which_of_several_machines_it_was_and_in_which_control_group
     let said: BTreeSet<_> =
         lines.iter().map(resource).map(|all| (all["host.name"], all["kutrace.cgroup"], all["service.name"])).collect();
     assert_eq!(said, BTreeSet::from([("left", "/a", "run"), ("right", "/b", "run")]));
-    // Each has its own kernel, of which the spans do not say.
+    // Each has its own kernel, which the spans do not name.
     assert!(lines.iter().all(|line| !resource(line).contains_key("os.description")));
     let (_, _, lines) = written(&spans_of_raw(&traces[0], SpanLimit::new(usize::MAX)).unwrap().0, &call);
     let alone = resource(&lines[0]);

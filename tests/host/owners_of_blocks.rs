@@ -11,11 +11,11 @@ use crate::recorder::choices::Choices;
 
 const BLOCKS: usize = 3;
 
-/// What one does.
+/// An act of one of the two.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Take,
-    /// Gives back what was taken first: of a stream it is full.
+    /// Gives back the first block taken; a stream's is full.
     Give,
     /// Gives it back without anything in it.
     Drop,
@@ -37,9 +37,9 @@ struct World {
 struct State {
     /// Blocks of each of the two, and of the reader.
     has: [Vec<Block>; 3],
-    /// How often one was taken.
+    /// Number of takes.
     taken: usize,
-    /// What the other does still, of which kinds.
+    /// Number of remaining acts of the other, and their kinds.
     rest: u32,
     acts: &'static [Act],
     choices: Choices,
@@ -50,7 +50,7 @@ const READER: usize = 2;
 
 /// The block at a place.
 fn block(place: u32) -> Block {
-    // SAFETY: nobody writes there.
+    // SAFETY: no thread writes there.
     unsafe { Block::new((u64::from(place) + 1) * BYTES as u64) }
 }
 
@@ -122,7 +122,7 @@ impl World {
         (!has.is_empty()).then(|| has.remove(0))
     }
 
-    /// What comes before a step of the first: any number of the other's acts.
+    /// Acts before a step of the first: any number of the other's.
     fn others(&self) {
         loop {
             let act = {
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// What is wrong at rest: a block that nobody has can be taken, once; none that somebody has.
+    /// Faults at rest: a block without owner can be taken, once; a block with an owner cannot.
     fn finish(&self) -> Option<String> {
         self.state.borrow_mut().rest = 0;
         if self.reuse == Reuse::Read {
@@ -203,7 +203,7 @@ fn a_block_of_a_stream_that_comes_back_is_not_taken_for_the_one_it_was() {
     assert!(explore(Reuse::Read, &[Take, Give, Take], 5, &[Take, Give, Read, Return]) > 1000);
 }
 
-/// Those that somebody has for long are passed over.
+/// Those with a long-term owner are passed over.
 #[test]
 fn a_block_that_is_kept_costs_no_other() {
     let world = World::new(Reuse::AtOnce, 0, &[], Choices::default());
@@ -238,7 +238,7 @@ fn a_reset_makes_every_block_free_whatever_was_before() {
         for after in [Reuse::Never, Reuse::AtOnce, Reuse::Read] {
             let world = World::new(before, 0, &[], Choices::default());
             world.acts(0, &[Take, Give, Read, Take, Give]);
-            // SAFETY: nobody uses a block.
+            // SAFETY: no thread uses a block.
             unsafe { world.owners.reset(after) };
             let taken = (0..=BLOCKS).filter_map(|_| world.owners.take(|| ())).count();
             assert_eq!((taken, world.owners.full().count()), (BLOCKS, 0), "{before:?} {after:?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Packets of flows are told apart.
+//! Packets of flows are distinguished.
 
 use kutrace_format::abi::packet::{hash, FlowPacket, Packet, BYTES_MAX, FLOW_DIRECTION, WORDS};
 use proptest::prelude::*;

@@ -63,7 +63,7 @@ fn a_hostile_name_reads_back_from_the_page_as_it_was() {
 fn a_page_points_nowhere() {
     let page = page_of(&hostile());
     assert!(page.contains("default-src 'none'"));
-    // The figures it saves name SVG's namespace, which nobody fetches, and parts of themselves.
+    // The figures it saves name SVG's namespace, which is never fetched, and parts of themselves.
     let page = page.replace("\"http://www.w3.org/2000/svg\"", "").replace("url(#", "");
     for scheme in ["http:", "https:", "//cdn", "@import", "url("] {
         assert!(!page.contains(scheme), "{scheme}");
@@ -148,8 +148,7 @@ fn our_json_has_what_the_viewer_of_the_original_reads() {
     }
 }
 
-/// One bit of a character of a page changed: the spans are refused, or the same, or it is said that something else is
-/// not.
+/// One bit of a character of a page changed: the spans are refused, or the same, or another fault is reported.
 #[test]
 fn no_changed_character_of_a_page_gives_other_spans_unsaid() {
     let mut spans = build(source::decode(&busy(1, 60, 3).bytes()).unwrap()).0;

@@ -25,7 +25,7 @@ fn extents(spans: &Spans) -> BTreeMap<CpuId, (Time, Time)> {
     extents
 }
 
-/// How long each of these CPUs ran each thread within this time.
+/// Time for which each of these CPUs ran each thread within this range.
 fn runs(spans: &Spans, within: &BTreeMap<CpuId, (Time, Time)>) -> BTreeMap<(CpuId, Pid), Time> {
     let mut sums = BTreeMap::new();
     for span in spans.spans.iter().filter(|span| span.is_execution()) {
@@ -38,7 +38,7 @@ fn runs(spans: &Spans, within: &BTreeMap<CpuId, (Time, Time)>) -> BTreeMap<(CpuI
     sums
 }
 
-/// CPUs that were lost or offline for some time, which Perfetto is not told.
+/// CPUs that were lost or offline for some time, which Perfetto cannot show.
 fn gaps(spans: &Spans) -> Vec<CpuId> {
     let is_gap = |a: Activity| matches!(a.share(), Share::Lost | Share::Offline);
     spans.spans.iter().filter(|s| s.activity().is_some_and(is_gap)).filter_map(|s| s.cpu).collect()
@@ -58,7 +58,7 @@ fn what_was_written_for_perfetto_comes_back() {
         };
         assert_eq!((&again.meta.host, wakeups(&again)), (&spans.meta.host, wakeups(&spans)), "{name}");
         assert_eq!(again.meta.tracebase, spans.meta.tracebase, "{name}");
-        // A CPU is told of from its first event to its last.
+        // A CPU exists from its first event to its last.
         let (mut within, skipped) = (extents(&again), gaps(&spans));
         within.retain(|cpu, _| !skipped.contains(cpu));
         let (told, read) = (runs(&spans, &within), runs(&again, &within));

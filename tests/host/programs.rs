@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs recorded, whatever one of them wrote: nothing is believed of it beyond its own threads and times, damage
-//! is reported, and others are whole.
+//! Programs' own records, with any content: a program is believed only about its own threads and times, damage is
+//! reported, and the records of others are complete.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +18,7 @@ use postprocess::source;
 use postprocess::span::build;
 use proptest::prelude::*;
 
-/// What the trace has of process 8.
+/// The trace's records of process 8.
 fn of_honest(events: &Events) -> Vec<(u32, String)> {
     let of_8 =
         events.events.iter().filter(|e| e.pid.number() == 8 && (PROGRAM_MARK..=PROGRAM_ASYNC_END).contains(&e.event()));
@@ -59,7 +59,7 @@ fn sections_of_one_program_are_one() {
     let events = source::decode(&with_sections(&kernel_stream(), sections)).unwrap();
     assert!(events.meta.is_whole(), "{:?}", events.meta.quality);
     assert_eq!(said, of_honest(&events));
-    // Each counts what was lost from the start on.
+    // Each counts losses from the start on.
     let lost = [&begins, &marks, &ends].map(|part| {
         let mut part = part.clone();
         part.area[0] = 5;
@@ -76,7 +76,7 @@ fn what_a_program_had_no_room_for_or_did_not_complete_leaves_a_trace_incomplete_
     full.area[0] = 5;
     killed.grant(8, tsc(60), &[word(VALUE, 1, 8) | at(60) | OPEN, 0]);
     for file in [kernel(), kernel_stream()] {
-        for (program, said) in [(&full, "5 marks had no room"), (&killed, "1 marks were not complete when it ended")] {
+        for (program, said) in [(&full, "5 marks had no room"), (&killed, "1 marks were incomplete when it ended")] {
             let found = judge(&with(&file, std::slice::from_ref(program))).unwrap();
             let text: Vec<_> = found.iter().map(ToString::to_string).collect();
             assert_eq!(verdict(&found), Verdict::Incomplete, "{text:#?}");
@@ -137,7 +137,7 @@ fn values_of_a_name_have_that_name_alone_and_are_shown_with_it() {
     assert!(read.map(|e| (e.ts, e.arg, e.ret, again.names.text(e.name))).eq(found.iter().map(same)));
     let (spans, _) = build(events);
     let spans = spans.spans.iter().filter(|span| span.event() == PROGRAM_VALUE as i32);
-    // The least number stands for none.
+    // The least number means none.
     assert!(spans.map(|span| span.arg).eq(said.map(|value| value.max(i64::MIN + 1))));
 }
 
@@ -162,7 +162,7 @@ fn parts_of_one_number_are_told_apart_by_name_program_and_time() {
     let parts = spans.spans.iter().filter(|span| span.event() == PROGRAM_ASYNC_BEGIN as i32);
     let mut parts: Vec<_> = parts.map(|s| (s.start.0 % 1000, s.dur.0, &spans.names[s.name][..])).collect();
     parts.sort_unstable();
-    // What is open at the end lasts up to the last event.
+    // An open span at the end lasts up to the last event.
     let once = [(30, 20, "a(id=1,size=9)"), (40, 31, "b(id=1)"), (60, 11, "a(id=1,size=?)")];
     let twice: Vec<_> = once.iter().flat_map(|part| [*part, *part]).collect();
     assert_eq!(parts, twice);
@@ -202,7 +202,7 @@ proptest! {
         hostile.grants.retain(|grant| grant.2 != 8);
         let mut file = with(&kernel(), &[hostile, honest()]);
         if let Some(place) = damaged {
-            // Somewhere in its section: then the checksum says so.
+            // Damage anywhere in its section is found by the checksum.
             let section = file.windows(4).position(|tag| tag == kutrace_format::file::PROGRAM).unwrap();
             file[section + 40 + place.index(4096)] ^= 1;
         }

@@ -22,12 +22,12 @@ const FEW: u64 = 20_000;
 
 /// Runs `script` on CPU 0 in every way that `bounds` allows.
 ///
-/// Returns the number of runs, or what the first faulty run violated and the choices that led to it.
+/// Returns the number of runs, or the fault of the first faulty run and the choices that led to it.
 fn explore(bounds: Bounds, script: &[Record]) -> Result<u64, String> {
     explore_and(bounds, script, |_| ())
 }
 
-/// As [`explore`], and has `look` look at what each run left.
+/// As [`explore`], and calls `look` on the result of each run.
 fn explore_and(bounds: Bounds, script: &[Record], mut look: impl FnMut(&Machine)) -> Result<u64, String> {
     let mut choices = Choices::default();
     let mut runs = 0;
@@ -105,8 +105,8 @@ fn a_clock_that_steps_back_anywhere_begins_a_block_that_says_so() {
     explore(Bounds { naming: true, interrupts: 0, gaps: 4, steps_back: 1, ..STOP }, &[Record::Event; 6]).unwrap();
 }
 
-/// It is told if it is before the last full time or the block's begin. Else what follows is read a period too late, up to
-/// the next time that is said in full, and nothing else is wrong: no word, no order, no value, no count.
+/// It is reported if it is before the last full time or the block's begin. Otherwise the entries after it are read a
+/// period too late, up to the next full time, and nothing else is wrong: no word, no order, no value, no count.
 #[test]
 fn a_clock_that_slips_back_by_a_few_counts_costs_a_period_until_time_is_said_in_full() {
     sound(Bounds { interrupts: 2, slips: 1, ..STOP }, &SCRIPT);
@@ -137,8 +137,8 @@ fn wrapping_never_takes_a_block_in_use() {
     sound(Bounds { blocks: 4, wrap: true, interrupts: 3, kinds: &[Record::Value], ..STOP }, &script);
 }
 
-/// What is given back is used again: where no interrupt holds blocks up, two are enough for ever, or three with a call
-/// whose block is kept.
+/// Blocks that are given back are used again: if no interrupt holds blocks up, two are enough forever, or three with a
+/// call whose block is kept.
 #[test]
 fn wrapping_loses_nothing_however_long_it_goes_on() {
     let rounds = |records: &[Record]| records.repeat(9);
@@ -177,7 +177,7 @@ fn a_return_is_never_folded_into_what_came_to_stand_where_its_call_was() {
     }
 }
 
-/// How many words of each block a run has filled.
+/// Number of words that a run has filled in each block.
 fn words(machine: &Machine) -> Vec<usize> {
     let blocks = &machine.state.borrow().blocks;
     blocks.iter().filter(|block| block.in_trace).filter_map(|block| block.content).collect()
@@ -233,8 +233,8 @@ fn a_reader_that_copies_while_calls_and_others_go_on_gets_nothing_torn() {
     sound(Bounds { copies: 2, ..bounds }, &[CALL, RETURN]);
 }
 
-/// What is read and given back is as it was recorded, and with what is left the trace is whole: nothing of it is missing but
-/// what was counted as lost.
+/// Blocks are read and given back as they were recorded, and with the remaining ones the trace is complete, except for
+/// the events counted as lost.
 const STREAM: Bounds = Bounds { blocks: 6, interrupts: 1, reads: 2, kinds: &[Record::Storm], ..STOP };
 
 #[test]
@@ -257,8 +257,8 @@ fn a_stream_is_read_whole_while_tasks_are_named() {
     sound(Bounds { naming: true, kinds: &[Record::Value], ..STREAM }, &[FIRST, CALL, OTHER, RETURN]);
 }
 
-/// With a reader that keeps up, a few blocks are enough for ever; without one what does not fit is lost, and recording goes
-/// on when there is a block again.
+/// With a reader that keeps up, a few blocks are enough forever; without one further events are lost, and recording
+/// continues when there is a block again.
 #[test]
 fn a_stream_loses_only_what_its_reader_is_too_slow_for() {
     let run = |read: bool| {
@@ -277,7 +277,7 @@ fn a_stream_loses_only_what_its_reader_is_too_slow_for() {
         assert_eq!(machine.finish(), None);
         let state = machine.state.borrow();
         let sealed = state.read.iter().filter(|block| block.lost_after).map(|block| block.lost).max();
-        assert_eq!(sealed.unwrap_or_default(), lost, "the block before the gap says how much is missing");
+        assert_eq!(sealed.unwrap_or_default(), lost, "the block before the gap has the number of losses");
         drop(state);
         lost
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Requests in a page: its program adds up what was computed here, and comes to the same numbers as the terminal.
+//! Requests in a page: its program adds up values computed here, and gets the same numbers as the terminal.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ fn page_of(spans: &Spans) -> Vec<u8> {
     page
 }
 
-/// What the program of the page of `spans` says of its requests; `None` without node.
+/// The page's own report of the requests of `spans`; `None` without node.
 fn said_by_page(spans: &Spans) -> Option<Value> {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("t.html");
@@ -46,7 +46,7 @@ fn said_by_page(spans: &Spans) -> Option<Value> {
     Some(serde_json::from_slice(&out.stdout).unwrap())
 }
 
-/// What the terminal alone says of a cause: it looks at spans for that.
+/// Returns whether only the terminal has this note on a cause, since it needs spans.
 fn is_of_spans(note: &str) -> bool {
     ["there ran ", "asleep in ", "while another CPU was idle ", "lock 0x"].iter().any(|own| note.starts_with(own))
         || [" samples: ", " locks"].iter().any(|own| note.contains(own))
@@ -58,7 +58,7 @@ fn without_time(verdict: &str) -> String {
     time.replace(verdict, "more").into_owned()
 }
 
-/// The same, as the terminal says it.
+/// The same, in the terminal's report.
 fn said_by_terminal(why: &Why) -> Value {
     let notes = |detail: &[String]| -> Vec<String> {
         let kept = detail.iter().filter(|note| !is_of_spans(note));
@@ -112,7 +112,8 @@ fn in_form(page: &Value) -> Value {
     })
 }
 
-/// JSON as it reads back, where the last digit of a number may differ from what was written; whole numbers as the others.
+/// JSON as it reads back: the last digit of a number may differ from the written one; whole numbers are written as the
+/// others.
 fn as_read(value: &Value) -> Value {
     as_floats(serde_json::from_str(&value.to_string()).unwrap())
 }
@@ -150,7 +151,7 @@ fn page_and_terminal_agree_on_who_is_to_blame_in_many_requests() {
     }
 }
 
-/// What was counted goes along, and a cause that is done at another pace is told from more of it.
+/// Counts are carried along, and a cause that ran at another pace is explained from more of it.
 #[test]
 fn page_and_terminal_agree_on_what_ran_slower() {
     let counted = [counted(0x80, 8, 2), counted(0xa0, 8, 7), counted(0x20, 0, 11), spans(&at_frequency(1_000))];
@@ -163,7 +164,7 @@ fn page_and_terminal_agree_on_what_ran_slower() {
     }
 }
 
-/// Requests of which some wait while `hog` runs, and every other one of those for longer: there the CPU stood still.
+/// Requests of which some wait while `hog` runs, and half of those for longer, as the CPU stood still.
 fn standing_still(hog_for: u64) -> Spans {
     let mut still = false;
     let bytes = made(60, 5, |trace, at| {

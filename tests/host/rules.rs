@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! One case for every rule of the state machine, each a file of `tests/golden/rules`: what it shows, the events, under
-//! each the spans it closed, then what was pending.
+//! One case for every rule of the state machine, each a file of `tests/golden/rules`: its purpose, the events, under
+//! each the spans it closed, then the pending spans.
 //!
 //! The events of the file are the test's input: a new case is a file of comments and event lines, and
 //! `UPDATE_GOLDEN=1`.

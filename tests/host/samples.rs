@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The recorded samples are whole, and show what samples/README.md says.
+//! The recorded samples are complete, and show everything that samples/README.md describes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,7 +32,7 @@ fn sample(name: &str) -> (Events, Spans) {
     (events, spans)
 }
 
-/// What the spans add up to: of each activity, point, arc and wait the number of spans and their time.
+/// Sums over the spans: of each activity, point, arc and wait the number of spans and their time.
 fn summary(spans: &Spans) -> String {
     let mut sums: BTreeMap<(Kind, &str), (usize, i64)> = BTreeMap::new();
     for s in &spans.spans {
@@ -189,7 +189,7 @@ fn beginning<'a>(spans: &'a Spans, name: &str) -> Vec<&'a Span> {
     found
 }
 
-/// Whether a span lies in another, of the same thread.
+/// Returns whether a span lies in another, of the same thread.
 fn is_in(inner: &Span, outer: &Span) -> bool {
     inner.pid == outer.pid && outer.start <= inner.start && inner.start + inner.dur <= outer.start + outer.dur
 }
@@ -219,7 +219,7 @@ fn requests_of_a_web_server_are_parts_of_the_workers_that_poll_their_tasks() {
     let poll = polls[1].iter().find(|poll| poll.start >= late.start + late.dur).unwrap();
     let stalled = named("wait_stall").into_iter().filter(|s| s.pid == poll.pid && s.start > late.start);
     assert!(stalled.filter(|s| s.start < poll.start).map(|s| s.dur.0).sum::<i64>() > 800_000);
-    // A poll is a request from when its task could go on; parts are requests whatever their fields.
+    // A poll is a request from the time at which its task is ready; parts are requests whatever their fields.
     let timeline = Timeline::new(&spans);
     let requests = |label: &str| find(&timeline, &Ask::Mark(label.into())).unwrap().requests;
     assert!(requests("connection").iter().any(|r| (r.start, r.end) == (late.start, poll.start + poll.dur)));
@@ -236,7 +236,7 @@ fn threads_in_python_wait_for_the_interpreter_but_pack_at_the_same_time() {
     let overlap = |a: &Span, b: &Span| a.pid != b.pid && a.start < b.start + b.dur && b.start < a.start + a.dur;
     let lock: Vec<_> = [named("wait_time"), named("wait_lock")].concat();
     let second = count.iter().find(|other| lock.iter().any(|wait| overlap(wait, other) && wait.dur > Time(100_000)));
-    assert!(second.is_some(), "nobody waits while another counts");
+    assert!(second.is_some(), "no thread waits while another counts");
     let both = pack.iter().any(|a| pack.iter().any(|b| overlap(a, b) && a.dur > Time(1_000_000)));
     assert!(both, "{pack:?}");
 }
@@ -261,9 +261,9 @@ fn probes_of_postgres_stand_between_the_calls_of_the_process_that_meets_them() {
         let of_process = events.events.iter().filter(|e| e.pid == process && events.names.text(e.name) == name);
         of_process.filter(|e| from.ts < e.ts && e.ts < to.ts).count()
     };
-    // The first query reads what it plans by; the change is written before it is committed.
+    // The first query reads the catalogs for its plan; the change is written before it is committed.
     assert!(calls("pread64", starts[0], plans[0]) > 0 && calls("pwrite64", plans[2], commits[commits.len() - 1]) > 0);
-    // Between queries it answers, and waits for the next, unless that has come meanwhile.
+    // Between queries it answers, and waits for the next, unless that has arrived already.
     let between = |name: &str| [0, 1].map(|n| calls(name, dones[n], starts[n + 1]));
     assert_eq!((between("sendto"), between("epoll_wait")), ([1, 1], [1, 0]));
     assert!(calls("Breakpoint", starts[0], dones[0]) >= 3, "what a probe costs");
@@ -293,7 +293,7 @@ fn a_pid_that_is_used_again_leaves_its_process() {
     };
     assert_eq!(of("-1 1 283 5 4\n"), ([(5, 4)].into(), 0));
     assert_eq!(of("-1 1 283 5 4\n0 1 283 5 5\n"), ([].into(), 0));
-    // What makes no sense says nothing, and is counted.
+    // Invalid lines have no effect, and are counted.
     assert_eq!(of("-1 1 283 5 4\n0 1 283 5 x\n"), ([(5, 4)].into(), 1));
 }
 

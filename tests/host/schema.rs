@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Whether JSON is as its schema says.
+//! Checks JSON against its schema.
 
 use serde_json::Value;
 
-/// What of a value is not as a schema says.
+/// Violations of a schema by a value.
 pub fn wrong(schema: &Value, value: &Value) -> Vec<String> {
     of(schema, schema, value, "$")
 }
 
-/// Of JSON Schema what ours needs.
+/// The part of JSON Schema that ours use.
 fn of(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         return of(root, root.pointer(name.trim_start_matches('#')).unwrap(), value, place);

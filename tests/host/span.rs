@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events to spans, made to be read: each golden file shows every input event, under it the spans it closed, and at
-//! the end what was pending.
+//! Events to spans, made to be read: each golden file shows every input event, under it the spans it closed, and at the
+//! end the pending spans.
 //!
-//! A span that was shown and is another since is said to be so.
+//! A span that was shown and has changed since is marked as changed.
 //! A span is shown as `start+duration cpu pid name`, then its event number, and RPC, argument, return value and
 //! IPC code where they are not 0.
 
@@ -35,12 +35,12 @@ pub fn decode(trace: &TraceBuilder) -> Events {
     source::decode(&trace.bytes()).unwrap()
 }
 
-/// Compares what is built from `events` with a golden file, and checks that it is sound.
+/// Compares the result of `events` with a golden file, and checks that it is valid.
 fn assert_spans(name: &str, events: Events) {
     assert_golden(&format!("spans/{name}.txt"), &told(events, 0));
 }
 
-/// The events from a time on, each with the spans it closed, then what was pending; checks that the spans are sound.
+/// The events from a time on, each with the spans it closed, then the pending spans; checks that the spans are valid.
 pub fn told(events: Events, from: i64) -> String {
     let mut text = String::new();
     let mut builder = Builder::new(&events.meta, events.names);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Of a trace that a kernel without the hooks would have told, the spans say what those of the whole trace say, as far
-//! as both can see it.
+//! A trace as a kernel without the hooks would have recorded it: its spans agree with those of the whole trace, as far
+//! as both can show.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -25,10 +25,10 @@ use postprocess::time::Time;
 const PAGE_FAULT: u8 = 14;
 /// A wait for a quota is as long.
 const QUOTA: Time = Time(100_000);
-/// A wait that is longer than this is told by both.
+/// A wait that is longer than this is in both.
 const SHORT: Time = Time(2_000);
 
-/// What such a source lacks: on a kernel up to 6.12, and on one that tells of its scheduler.
+/// Limits of such a source: on a kernel up to 6.12, and on one that records its scheduler.
 fn sources() -> [Unseen; 2] {
     let all = Unseen::TRACEPOINTS.and(Unseen::of(&[Capability::Frequency, Capability::Packets]));
     [all.and(Unseen::of(&[Capability::Scheduler])), all]
@@ -39,7 +39,7 @@ fn of_cpu(spans: &Spans, cpu: CpuId) -> Vec<&Span> {
     spans.spans.iter().filter(|s| s.cpu == Some(cpu) && s.is_execution() && s.dur > Time::ZERO).collect()
 }
 
-/// Whether one says the same as the other of the time of both. `after` is what comes after the first.
+/// Returns whether both agree about the time they share. `after` is the part after the first.
 fn agree(whole: &Span, after: Option<&&Span>, told: &Span) -> bool {
     let of_either = || told.pid == whole.pid || after.is_some_and(|after| told.pid == after.pid);
     match whole.what() {
@@ -48,14 +48,14 @@ fn agree(whole: &Span, after: Option<&&Span>, told: &Span) -> bool {
         What::Run(Activity::Call(Work::Trap(vector))) if told.what != whole.what => {
             told.pid == whole.pid && (vector != PAGE_FAULT || !matches!(told.activity(), Some(Activity::User(_))))
         }
-        // A tick tells it where that was not an interrupt's.
+        // A tick shows it if the work was not an interrupt's.
         What::Run(Activity::User(_)) if told.work() == Some(Work::ExitWork) => told.pid == whole.pid,
         _ if whole.work() == Some(Work::ExitWork) => told.pid == whole.pid,
         _ => (told.what, told.pid, told.arg) == (whole.what, whole.pid, whole.arg),
     }
 }
 
-/// How much of the CPUs' time both tell, and where they differ.
+/// The part of the CPUs' time that both show, and their differences.
 fn compare(whole: &Spans, told: &Spans) -> (Time, Vec<String>) {
     let (mut same, mut differ) = (Time::ZERO, Vec::new());
     let cpus: std::collections::BTreeSet<CpuId> = whole.spans.iter().filter_map(|s| s.cpu).collect();
@@ -88,7 +88,7 @@ fn waits(spans: &Spans, min: Time) -> BTreeMap<Option<Pid>, Vec<(&str, Time, Tim
     waits
 }
 
-/// Where a wakeup starts: when, on which CPU and by whom; and whom it wakes.
+/// Start of a wakeup: its time, CPU and waker; and the woken thread.
 type Wakeup = (Time, Option<CpuId>, Option<Pid>, Pid);
 
 fn wakeups(spans: &Spans) -> Vec<Wakeup> {
@@ -98,7 +98,7 @@ fn wakeups(spans: &Spans) -> Vec<Wakeup> {
     wakeups
 }
 
-/// What each thread's calls returned, in order.
+/// Return values of each thread's calls, in order.
 fn returned(spans: &Spans) -> HashMap<Option<Pid>, Vec<(i32, i64)>> {
     let mut values: HashMap<_, Vec<_>> = HashMap::new();
     for s in &spans.spans {
@@ -136,7 +136,7 @@ fn what_a_stock_kernel_tells_agrees_with_the_whole() {
             let (same, differ) = compare(&whole, &told);
             assert!(
                 differ.is_empty(),
-                "{name}: {} beside {same}:\n{}",
+                "{name}: {} next to {same}:\n{}",
                 differ.len(),
                 differ[..differ.len().min(20)].join("\n")
             );
@@ -163,8 +163,8 @@ fn same_waits(name: &str, whole: &Spans, told: &Spans) {
     for (pid, these) in waits(whole, SHORT) {
         for (why, start, end) in these {
             let beside = || those.get(&pid).into_iter().flatten().filter(|w| w.1 < end && w.2 > start);
-            // Of another time, another half is beside interrupts. And next to a CPU that is idle for long, it may be for
-            // a quota.
+            // At other times, half is next to interrupts. And next to a CPU that is idle for long, it may be for a
+            // quota.
             let for_a_cpu = |w: &str| ["wait_cpu", "wait_idle"].contains(&w);
             let may_differ = |e: Time| e != end || end - start >= QUOTA;
             let same = |w: &str, e: Time| w == why || may_differ(e) && for_a_cpu(w) && for_a_cpu(why);

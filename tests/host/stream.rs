@@ -44,7 +44,7 @@ fn a_stream_ends_where_it_says() {
     assert!(text.contains("something follows the end"), "{text}");
 }
 
-/// Wherever the writer was cut off: what is there is used, and nothing is called damaged.
+/// Wherever the writer was cut off: the written part is used, and nothing is called damaged.
 #[test]
 fn a_stream_that_was_cut_off_is_whole_up_to_there() {
     let stream = trace().stream();
@@ -99,7 +99,7 @@ fn a_stream_of_one_block_and_one_of_none_are_read() {
     assert_eq!(none[16] & FLAG_STREAM as u8, FLAG_STREAM as u8);
 }
 
-/// What is decoded of a stream while it is read: the events, how many of them after how many bytes, and what is known at
+/// Results of decoding a stream while it is read: the events, their number after each number of bytes, and the facts at
 /// the end.
 type Told = (Vec<Event>, Vec<(usize, usize)>, Meta);
 
@@ -129,7 +129,7 @@ fn live(stream: &[u8]) -> io::Result<Told> {
     }
 }
 
-/// What happened, without names: a stream has most of them at its end.
+/// The events, without names: a stream has most of them at its end.
 fn told(events: &[Event]) -> Vec<(i64, u32, u32, u32, u32, i32)> {
     let events = events.iter().filter(|e| e.what.is_event());
     events.map(|e| (e.ts.0, e.what.number(), e.cpu.number(), e.pid.number(), e.arg, e.ret)).collect()
@@ -145,7 +145,7 @@ fn a_stream_on_its_way_has_the_events_of_the_whole_one_as_soon_as_no_other_can_c
     assert_eq!(differs.map(|at| (events[at], whole_events[at])), None);
     assert_eq!(events.len(), whole_events.len());
     assert_eq!((meta.lost, &meta.quality, &meta.intervals), (0, &whole.meta.quality, &whole.meta.intervals));
-    // Of what was read half, half is there: but for a block of each CPU.
+    // When half of the stream is read, half of the events are there, except for one block of each CPU.
     let (_, half) = *turns.iter().find(|(read, _)| *read * 2 > stream.len()).unwrap();
     assert!(turns.len() > 5 && half * 3 > whole_events.len(), "{half} of {}: {turns:?}", whole_events.len());
 }

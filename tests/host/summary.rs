@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a summary says of a trace: that it is the spans' own time and the events' own counts, and who ran meanwhile.
+//! Summaries of a trace: they match the spans' own times and the events' own counts, and the threads that ran in
+//! between.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -194,7 +195,7 @@ fn calls_are_counted_alike_by_all_tools() {
     }
 }
 
-/// Thread 8 is woken twice; between that it loses its CPU to 7, which nobody has to wake.
+/// Thread 8 is woken twice; between that it loses its CPU to 7, which needs no waker.
 #[test]
 fn a_thread_that_lost_its_cpu_was_not_woken() {
     let mut trace = TraceBuilder::new(1, 10_000);
@@ -207,7 +208,7 @@ fn a_thread_that_lost_its_cpu_was_not_woken() {
     assert_eq!(worst, [("b.8", 4_000, 1), ("a.7", 2_500, 1)]);
 }
 
-/// A recorded trace again and again: every round has what one has, and what a page of it would coarsen is not coarse
+/// A recorded trace repeated: every round has the content of one, and spans that a page would coarsen are not coarse
 /// here.
 #[test]
 fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
@@ -235,7 +236,7 @@ fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
     assert_eq!(counts(&all.faults), times(&one.faults));
     assert_eq!(all.meta.quality, Vec::<String>::new());
 
-    // Waits and wakeups: as of all spans, of which none was left out.
+    // Waits and wakeups: of all spans, without omissions.
     let (full, same) = spans_of_raw(&long, SpanLimit::new(usize::MAX)).unwrap();
     assert_eq!((same, tally.runs), (tally, all.woken.count + all.running));
     for wait in &all.waits {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Event text: what is written reads back the same, and what cannot be read is counted.
+//! Event text: written text reads back the same, and unreadable lines are counted.
 
 use kutrace_tests::busy;
 use postprocess::event::names::{NameId, Names};
@@ -146,7 +146,7 @@ fn a_text_with_lines_missing_or_cut_is_said_to_be() {
     }
     let doubled = parse(&text.replacen("1 0 1516", "1 0 1516 0  7 0  0 0 0 timer (5ec)\n1 0 1516", 1));
     assert_eq!(doubled.meta.quality, ["the event text has 4 of 3 lines of events"]);
-    // Of what is said before the events some is needed to know that they are counted.
+    // Some lines before the events are needed to know that they are counted.
     let body = text.find("# TS").unwrap();
     for cut in body..text.len() - 1 {
         let events = parse(&text[..cut]);
@@ -241,7 +241,7 @@ proptest! {
     }
 }
 
-/// Spans with their names, and what is said about the trace.
+/// Spans with their names, and the facts about the trace.
 fn spans(events: Events) -> (Vec<(Span, String)>, postprocess::span::Meta) {
     let (all, _) = build(events);
     let named = |s: &Span| (Span { name: NameId::EMPTY, ..*s }, all.names[s.name].clone());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Hosts, their guests and other machines, placed together: in whatever order they are given, and whoever of a host and
-//! its guest spoke with the others.
+//! Hosts, their guests and other machines, placed together: in any order, with packets between the others and the host,
+//! the guest, or both.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn describe(traces: &[&TraceBuilder]) -> Vec<Known> {
     traces.iter().enumerate().map(|(n, trace)| known(&*source::trace(&trace.bytes()).unwrap(), name(n))).collect()
 }
 
-/// What a machine's clock shows at a moment of the host's counter.
+/// Reading of a machine's clock at a moment of the host's counter.
 fn shows(trace: &TraceBuilder, ahead: i64, at: i64) -> Time {
     Time(((trace.header.start.realtime_ns - START_NS) / 10) as i64 + at + ahead)
 }
@@ -146,7 +146,7 @@ fn a_guest_goes_with_its_host_by_the_clock_of_the_day() {
     let placed = place(&known);
     assert_eq!([placed[1].by, placed[2].by], [By::Host, By::Clock]);
     let text = placed[1].text(&known[1], &known[0]);
-    assert!(text.ends_with("as its host says of its counter; nothing bounds the error of that"), "{text}");
+    assert!(text.ends_with("by its host's record of its counter; nothing bounds its error"), "{text}");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_guest_s_line_has_the_parts_of_its_host_s() {
     assert_eq!(whole.within(), Some(Time(6)));
 }
 
-/// Which thread of the host runs which CPU of the guest.
+/// The host's thread that runs each CPU of the guest.
 fn threads(host: &TraceBuilder, guest: &TraceBuilder) -> BTreeMap<u32, u32> {
     let placed = place(&describe(&[host, guest]));
     placed[1].inside.as_ref().map(|inside| inside.threads.clone()).unwrap_or_default()
@@ -179,7 +179,7 @@ fn threads(host: &TraceBuilder, guest: &TraceBuilder) -> BTreeMap<u32, u32> {
 
 #[test]
 fn virtual_cpus_have_numbers_of_their_own() {
-    // Those of a processor of three cores leave out every fourth.
+    // Those of a processor of three cores skip every fourth.
     let host = host(&[(500, 0), (501, 2)], 0..ROUNDS);
     assert_eq!(threads(&host, &guest(&[0, 1])), BTreeMap::from([(0, 500), (1, 501)]));
     assert_eq!(threads(&host, &guest(&[1, 0])), BTreeMap::from([(0, 501), (1, 500)]));
@@ -212,14 +212,14 @@ fn events_of_which_it_is_not_known_where_they_lie_are_counted_too() {
         sentences(0..ROUNDS)[1],
         format!("guest: {all} of {all} events lie in the time in which host ran its CPUs")
     );
-    // Before the first entry that the host tells, and after its trace.
+    // Before the first entry of the host, and after its trace.
     let (told, others) = (140 * calls, 60 * calls + 1);
     let [line, said] = sentences(10..150);
     assert_eq!(
         said,
         format!(
             "guest: {told} of {told} events lie in the time in which host ran its CPUs; \
-             where {others} others lie its trace does not tell"
+             its trace does not show this for {others} others"
         )
     );
     let page = include_str!("../../docs/machines.md");

@@ -17,8 +17,8 @@ use kutrace_tests::skip::skip;
 
 const STEMS: [&str; 2] = ["hw2019", "pipes"];
 
-/// The bytes of a reference file: of `pipes` from tests/golden/original, of `hw2019`, which is not this project's, from
-/// the folder that `KUTRACE_UPSTREAM` names; without the variable, says that it skips.
+/// The bytes of a reference file: of `pipes` from tests/golden/original; of `hw2019`, which is not this project's, from
+/// the folder that `KUTRACE_UPSTREAM` names; skips with a message if that is not set.
 pub fn reference(name: &str) -> Option<Vec<u8>> {
     if name.starts_with("pipes.") {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/original").join(format!("{name}.gz"));
@@ -40,7 +40,7 @@ fn unpacked(path: &Path) -> Option<Vec<u8>> {
     output.status.success().then_some(output.stdout)
 }
 
-/// How many lines differ for each reason.
+/// Number of lines that differ for each reason.
 #[derive(Default)]
 struct Differences(BTreeMap<&'static str, usize>);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! System call 1023: what programs may ask for, and what is made of it.
+//! System call 1023: the requests of programs, and their effects.
 
 use kutrace_format::abi::event::{
     argument_words, line, original, DEQUEUE, ENQUEUE, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_A, MARK_D, NAME,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Arguments and return values: what is recorded is what the spans say, and they say nothing else.
+//! Arguments and return values: the spans have exactly the recorded ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn stages(bytes: &[u8]) -> (String, String) {
     (String::from_utf8(text).unwrap(), String::from_utf8(spans).unwrap())
 }
 
-/// What the JSON says of system calls: argument and return value.
+/// Arguments and return values of system calls in the JSON.
 fn said(spans: &str) -> Vec<Said> {
     let parsed: Value = serde_json::from_str(spans).unwrap();
     let units = |seconds: &Value| (seconds.as_f64().unwrap() * 1e8).round() as i64;

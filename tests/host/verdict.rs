@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is wrong with a raw trace is found and graded.
+//! Faults of a raw trace are found and graded.
 
 use kutrace_format::abi::block;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, TRAP_RETURN};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What of the page's modules needs no browser, tried by `node --test` on the files of `tests/viewer`.
+//! Tests of the page's modules that need no browser: `node --test` on the files of `tests/viewer`.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What wakeups are blamed on: never on what only cut into the call or softirq that woke, by the order of the events.
+//! Wakeups are never blamed on an interruption of the call or softirq that woke, judged by the order of the events.
 
 use std::collections::HashMap;
 use std::fs;
@@ -26,7 +26,7 @@ fn traces() -> Vec<(String, Vec<u8>)> {
     samples.chain(recorded().iter().map(|(case, bytes)| (case.name.clone(), bytes.clone()))).collect()
 }
 
-/// Of each wakeup in a softirq or a call, by moment, CPU and thread: since when its CPU was in that.
+/// For each wakeup in a softirq or a call, by moment, CPU and thread: the start of that on its CPU.
 fn woken_in(events: &Events) -> HashMap<(Time, CpuId, Pid), (Work, Time)> {
     let mut inside: HashMap<CpuId, Vec<(Work, Time)>> = HashMap::new();
     let mut woken = HashMap::new();

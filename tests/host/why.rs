@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Why a request took so long: its causes add up to its time whatever the trace, and the one that was planted comes
-//! first.
+//! Causes of a slow request: they add up to its time for any trace, and the planted one comes first.
 
 mod planted;
 mod found;

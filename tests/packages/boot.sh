@@ -27,7 +27,7 @@ mkdir "$root/tmp/packages"
 cp "$@" "$root/tmp/packages"
 inside sh -c 'apt-get install -q -y --no-install-recommends /tmp/packages/*.deb'
 
-# What somebody does who has just installed them, when the machine has booted: kutrace.service has loaded the module.
+# Acts of a user who has just installed them, when the machine has booted: kutrace.service has loaded the module.
 cat >"$root/usr/local/bin/record-ls" <<'END'
 #!/bin/sh
 exec >/dev/ttyS0 2>&1

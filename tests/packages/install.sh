@@ -46,7 +46,7 @@ fi
 # One that it has not been tried on is left alone.
 inside sh -ec 'mkdir -p /lib/modules/5.10.0-1-amd64/build/include
     /usr/lib/kutrace/build-module 5.10.0-1-amd64
-    rm -r /lib/modules/5.10.0-1-amd64' | grep -q '^kutrace-dkms: no module for Linux 5.10.0-1-amd64: .* says for which there is one$'
+    rm -r /lib/modules/5.10.0-1-amd64' | grep -q '^kutrace-dkms: no module for Linux 5.10.0-1-amd64: .* lists the kernels with one$'
 # A kernel for which the build fails is installed all the same.
 inside sh -ec 'version=$(dpkg-query --show --showformat "\${Version}" kutrace-dkms)
     dkms remove -m kutrace -v "$version" --all
@@ -59,10 +59,10 @@ grep -q '^kutrace-dkms: no module for Linux 6.12.*: DKMS could not build it' "$r
 inside getent group kutrace >/dev/null
 inside getcap /usr/bin/kutrace_control | grep -q cap_perfmon=ep
 test -L "$root/etc/systemd/system/multi-user.target.wants/kutrace.service"
-# Disabled; as if somebody had enabled it, which the purge below undoes.
+# Disabled; as if a user had enabled it, which the purge below undoes.
 test ! -e "$root/etc/systemd/system/multi-user.target.wants/kutrace-watch.service"
 ln -s /usr/lib/systemd/system/kutrace-watch.service "$root/etc/systemd/system/multi-user.target.wants"
-# A chroot has no recorder: every line says what to do, and the status says that nothing can be recorded.
+# A chroot has no recorder: every line names a fix, and the status reports that nothing can be recorded.
 inside kutrace_control check >"$root.check" && exit 1
 grep -q '^module  *wrong  *not loaded' "$root.check"
 

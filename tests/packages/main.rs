@@ -10,7 +10,7 @@ use kutrace_tests::tree;
 
 /// Made once for all tests, in the long form with the tarball.
 static MADE: LazyLock<Vec<PathBuf>> = LazyLock::new(|| made("target/dist", "022", &[], SHORT));
-/// What all but the long form leave out.
+/// Options of all but the long form.
 const SHORT: &[&str] = if cfg!(feature = "soak") { &[] } else { &["--packages-only"] };
 
 /// The files that xtask makes in a folder, with a mask of modes, some variables in its environment, and options.
@@ -30,7 +30,7 @@ fn made(folder: &str, mask: &str, variables: &[(&str, &str)], options: &[&str]) 
     files
 }
 
-/// What a program that must succeed says on standard output and on standard error.
+/// Standard output and standard error of a program that must succeed.
 fn output(command: &mut Command) -> (String, String) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -38,7 +38,7 @@ fn output(command: &mut Command) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// The package of that name.
+/// The package of this name.
 fn package(name: &str) -> &'static Path {
     let start = format!("{name}_");
     let named = |path: &&PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(&start);
@@ -59,7 +59,7 @@ fn field(name: &str, field: &str) -> String {
     output(Command::new("dpkg-deb").arg("--field").arg(package(name)).arg(field)).0.trim().to_owned()
 }
 
-/// A folder with what the package installs.
+/// A folder with the package's files.
 fn unpacked(name: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     output(Command::new("dpkg-deb").arg("--raw-extract").arg(package(name)).arg(folder.path()));
@@ -194,7 +194,7 @@ fn the_same_sources_make_the_same_bytes() {
     }
 }
 
-/// What takes minutes, a network and the rights of root.
+/// Tests that take minutes, a network and the rights of root.
 #[cfg(feature = "soak")]
 mod long {
     use super::*;
@@ -227,7 +227,7 @@ mod long {
         in_each_debian("boot.sh");
     }
 
-    /// The one that is configured like a distribution's, in a copy of the tree in which the VM's was built.
+    /// The kernel that is configured like a distribution's, in a copy of the tree in which the VM's was built.
     #[test]
     fn the_package_of_a_kernel_has_the_module_inside() {
         let xtask = std::env::var_os("KUTRACE_XTASK").unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! System calls as event text tells them, read without the stages' help; and what spans say of them compared with that.
+//! System calls in event text, read without the stages' help; and the spans' values, compared with them.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,20 @@ pub struct Call {
     pub event: u32,
     /// Its name.
     pub name: String,
-    /// When it began; `None` if that is not in the trace.
+    /// Its start; `None` if that is not in the trace.
     pub from: Option<i64>,
-    /// When it returned, or by when it must have, if that was lost; `None` if it had not at the end of the trace.
+    /// Its return, or the latest possible time of it, if that was lost; `None` if it had not returned at the end of the
+    /// trace.
     pub to: Option<i64>,
     /// Its first argument, if it is known.
     pub arg: Option<i64>,
-    /// What it returned, if it did.
+    /// Its return value, if any.
     pub ret: Option<i64>,
-    /// Whether one line tells all of it; its end is rounded up then.
+    /// True if one line has all of it; its end is rounded up then.
     pub folded: bool,
 }
 
-/// What is said of a system call by one span.
+/// Attributes of a system call in one span.
 #[derive(Clone, Debug)]
 pub struct Said {
     /// The span's start.
@@ -35,11 +36,11 @@ pub struct Said {
     pub pid: i64,
     /// Its event number.
     pub event: u32,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// Whether an event number is a system call's: not the scheduler's, nor that of work which is not a call.
+/// Returns whether an event number is a system call's: not the scheduler's, nor that of work which is not a call.
 pub fn is_call(event: u32) -> bool {
     class(event) == Class::Call(Level::Syscall) && !matches!(event, WAY_OUT | UNKNOWN_CALL)
 }
@@ -77,9 +78,9 @@ pub fn calls(text: &str) -> HashMap<i64, Vec<Call>> {
     done
 }
 
-/// Compares what is said of calls with the event text: each span says what `text_of` makes of a call that it is a piece
-/// of, with what that returned if the span is its last and else without; and of each call that returned one span says
-/// that.
+/// Compares the spans' values of calls with the event text: each span has the text that `text_of` makes of its call,
+/// with the return value if the span is the last piece and without it otherwise; and each call that returned has one
+/// span with that value.
 pub fn contradictions(text: &str, said: &[Said], text_of: impl Fn(&Call, bool) -> String) -> Vec<String> {
     let calls = calls(text);
     let mut told: HashMap<(i64, usize), u32> = HashMap::new();
@@ -102,14 +103,14 @@ pub fn contradictions(text: &str, said: &[Said], text_of: impl Fn(&Call, bool) -
         match fits.filter(|&(_, last, piece)| last || piece).max_by_key(|&(_, last, _)| last) {
             Some((n, true, _)) => *told.entry((s.pid, n)).or_default() += 1,
             Some(_) => {}
-            None => found.push(format!("said, and not so: {s:?}")),
+            None => found.push(format!("a wrong value: {s:?}")),
         }
     }
     for (&pid, list) in &calls {
         for (n, call) in list.iter().enumerate().filter(|(_, call)| call.ret.is_some()) {
             match told.get(&(pid, n)) {
                 Some(1) => {}
-                times => found.push(format!("told {} times: thread {pid}, {call:?}", times.copied().unwrap_or(0))),
+                times => found.push(format!("listed {} times: thread {pid}, {call:?}", times.copied().unwrap_or(0))),
             }
         }
     }

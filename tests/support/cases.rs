@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How many cases a search tries: few, so that `cargo test` takes seconds, or `KUTRACE_CASES` times as many.
+//! Number of cases that a search tries: few, so that `cargo test` takes seconds, or `KUTRACE_CASES` times as many.
 
 use std::env;
 

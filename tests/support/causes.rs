@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The cases of tests/causes/cases.txt: what is planted, with which random numbers, and whether `why` says so.
+//! The cases of tests/causes/cases.txt: the planted cause, its random numbers, and the verdict on the answer of `why`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,7 +15,8 @@ use regex::Regex;
 
 use crate::cut::{entries, part, Part};
 
-/// Into how many parts a recording is cut, fewer and fewer, until one of them says what all of it does.
+/// Numbers of parts into which a recording is cut, fewer and fewer, until one of the parts has the verdict of the
+/// whole.
 const PARTS: [u64; 7] = [12, 8, 6, 4, 3, 2, 1];
 
 /// Causes that are looked at for the one that was planted.
@@ -28,15 +29,15 @@ pub struct Case {
     pub name: String,
     /// The guest that records it.
     pub guest: String,
-    /// What a request is.
+    /// Kind of request.
     pub ask: Ask,
-    /// What the first cause may be; none in a control.
+    /// Possible first causes; empty in a control.
     pub answers: Vec<Answer>,
-    /// What runs, as bash: before the recording, meanwhile, afterwards.
+    /// Scripts for bash: before the recording, during it, afterwards.
     pub runs: [String; 3],
 }
 
-/// What a cause has to be.
+/// Requirement on a cause.
 #[derive(Clone, Debug)]
 pub struct Answer {
     kind: String,
@@ -44,10 +45,10 @@ pub struct Answer {
     cause: Regex,
 }
 
-/// What `why` made of a case.
+/// Verdict on the answer of `why` for a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The cause that was planted is at this place, from 1 on; in a control, nothing stands out.
+    /// The planted cause is at this place, from 1 on; in a control, nothing stands out.
     At(usize),
     /// It is not among those shown, or, in a control, something is.
     Not,
@@ -124,7 +125,7 @@ impl Answer {
         Answer { kind: kind.to_string(), culprit: pattern(&format!("^({culprit})$")), cause: pattern(cause) }
     }
 
-    /// Whether it is this cause.
+    /// Returns whether it is this cause.
     pub fn is(&self, cause: &Excess) -> bool {
         let kind = serde_json::to_value(cause.kind).unwrap_or_default();
         kind == self.kind.as_str() && self.culprit.is_match(&cause.culprit) && self.cause.is_match(&cause.cause)
@@ -132,7 +133,7 @@ impl Answer {
 }
 
 impl Case {
-    /// Where what was planted is.
+    /// Place of the planted cause.
     pub fn found(&self, why: &Why) -> Found {
         let causes = why.compared.as_ref().map_or(&[][..], |compared| &compared.causes);
         let place = causes.iter().position(|cause| self.answers.iter().any(|answer| answer.is(cause)));
@@ -144,7 +145,7 @@ impl Case {
         }
     }
 
-    /// What `why` makes of a recording of it.
+    /// The verdict on a recording of it.
     ///
     /// # Errors
     /// A sentence, if the trace has none of its requests, or if their causes do not add up.
@@ -157,7 +158,8 @@ impl Case {
         }
     }
 
-    /// The shortest part of a recording of it that still says first what was planted; none if not even all of it does.
+    /// The shortest part of a recording of it in which the planted cause still comes first; none if it does not even in
+    /// the whole.
     pub fn shortest(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let raw = raw::parse(bytes).ok()?;
         let entries = entries(&raw);

@@ -11,7 +11,7 @@ thread was in, who woke whom; the rules are those of docs/format.md and docs/hoo
 CPU, what it knew of a thread that may have run there is forgotten. What the source of the events lacks, as they say,
 it does not expect. Then it asks of the spans:
 
-    cover    each CPU's spans lie end to end over its traced time, and each says what the CPU was doing
+    cover    each CPU's spans lie end to end over its traced time, and each shows the CPU's work
     twice    no thread runs on two CPUs at once
     arc      a wakeup arc begins at a wakeup, in the thread that ran there, and ends where the woken thread runs;
              every wakeup that led to a run has one
@@ -51,18 +51,18 @@ SOFTIRQ, SCHED, LOST, USER, C_EXIT, KERNEL, EXIT_WORK = 0x5FF, 0xDFF, 0x30000, 0
 OFFLINE, STALLED = 0x30001, 0x30002
 UNKNOWN_CALL = 0x9FE
 UNMASKABLE = 0x402, 0x412
-# What began before the trace did, nobody knows when.
+# Activities that began before the trace: their start is unknown.
 UNSURE = -1
-# What a thread said before its CPU's events begin.
+# Statements of a thread before its CPU's events begin.
 UNHEARD = "?"
-# 10 ns is the unit of all times: what is rounded may be off by one.
+# 10 ns is the unit of all times: rounded ones may be off by one.
 UNIT = 1
 # Waits shorter than this are not drawn.
 SHORT = 10
 FOREVER = 1 << 62
 # A quota may be for as little.
 QUOTA = 100000
-# A CPU stood still for as long, and its tick comes that soon after: in the kernel, the end of what was a program is its
+# A CPU stood still for this long, and its tick comes this soon after: in the kernel, the end of a program's time is its
 # entry, 1 us.
 STALL, LATE = 100000, 20000 + 100
 # From one tick to the next.
@@ -109,7 +109,7 @@ def read_events(path):
 
 
 def capabilities():
-    """What docs/format.md says that a trace cannot show, by the name of the capability that its source lacks then."""
+    """Facts that a trace cannot show by docs/format.md, by the name of the capability that its source lacks then."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/format.md")
     with open(path, encoding="utf-8") as document:
         return {name: text for _, name, text in re.findall(r"^\| (\d+) \| ([A-Z]\w+) \| (.*) \|$", document.read(), re.M)}
@@ -166,28 +166,29 @@ Wake = collections.namedtuple("Wake", "ts cpu waker woken inside")
 
 
 class Reading:
-    """What the events say."""
+    """Facts from the events."""
 
     def __init__(self, events, intervals, gaps, unseen):
         self.unseen = unseen
         self.stacks = collections.defaultdict(list)
         self.running, self.since = {}, {}
         self.pieces = collections.defaultdict(list)
-        # Those of each thread in which nothing was known that it was in.
+        # Times of each thread in which its activity is unknown.
         self.bare = collections.defaultdict(list)
         self.calls = collections.defaultdict(list)
         self.runs, self.offs = collections.defaultdict(list), collections.defaultdict(list)
         self.wakes, self.led, self.samples, self.exits = [], [], [], set()
         self.said, self.names = {}, {}
-        # Who runs since before the events of its CPU, and may have said then what it is about to wait for.
+        # Threads that run since before the events of their CPU, and may have recorded then the reason of a wait to
+        # come.
         self.unheard = set()
         self.scheduled = collections.defaultdict(list)
         # When something happened on each CPU, and when others sent it interrupts.
         self.moments, self.sent = collections.defaultdict(list), collections.defaultdict(list)
         # When the threads of each CPU did something themselves, and whether they inserted it.
         self.acts, self.inserted = collections.defaultdict(list), collections.defaultdict(list)
-        # From when to when events of CPUs are missing; when each thread was last seen; those of which a gap has left
-        # unknown what they are in, and since when they are seen again.
+        # Times in which events of CPUs are missing; the last time at which each thread was seen; threads whose activity
+        # is unknown after a gap, and the time since which they are seen again.
         self.gaps = gaps
         self.seen, self.blank = {}, {}
         # The calls that they were in before.
@@ -195,7 +196,7 @@ class Reading:
         # When each CPU was offline, from its last word to its first.
         self.away = collections.defaultdict(list)
         self.programs = set()
-        # Since when the events of CPUs go whose scheduler has said nothing since: they may have begun inside of it.
+        # Start of the events of CPUs whose scheduler has recorded nothing since: they may have begun inside it.
         self.fresh = {} if "Scheduler" in unseen else {cpu: start for cpu, (start, _) in intervals.items()}
         self.intervals = intervals
         self.end = max((end for _, end in intervals.values()), default=0)
@@ -232,7 +233,7 @@ class Reading:
             if any(frame.number == number for frame in stack):
                 return
             call = Call(number, name, None, self.known(event.arg, number))
-            # Of another it has returned, where nobody saw it.
+            # It has returned from another one, unseen.
             for gone in [frame for frame in stack if is_call(frame.number)]:
                 stack.remove(gone)
                 gone.call.number = UNKNOWN_CALL
@@ -347,7 +348,7 @@ class Reading:
             # A thread is in one call at most: one that is still open has returned unseen.
             while stack and is_call(stack[0].number):
                 gone = stack.pop(0)
-                # What only a name told of was over, or was this one.
+                # An activity known only by name was over, or was this one.
                 if gone.call.begin is None:
                     self.calls[key].remove(gone.call)
                     self.doubt(gone)
@@ -387,14 +388,14 @@ class Reading:
     def amend(self, cpu, frame, since=0):
         """What the CPU has been doing at the bottom since it was first seen was this, from some time on."""
         for piece in self.pieces[cpu]:
-            # A call that only a name told of was below.
+            # A call known only by name was below.
             told = piece[4] is None or piece[4].call and piece[4].call.begin is None
             if piece[0] >= since and told and piece[3] == self.running.get(cpu):
                 piece[2], piece[4] = UNSURE, frame
                 frame.pieces.append(piece)
 
     def doubt(self, frame):
-        """When this was over, nobody knows."""
+        """The end of this is unknown."""
         for piece in frame.pieces:
             if piece[4] is frame:
                 piece[2] = UNSURE
@@ -438,7 +439,7 @@ class Reading:
         ts, cpu, new = event.ts, event.cpu, event.arg
         old = self.running.get(cpu)
         if event.dur and old and not new and self.away[cpu] and self.away[cpu][-1][1] > ts:
-            # A thread that said it goes offline had left it then.
+            # A thread that announced going offline had left the CPU then.
             self.blank[self.leave(cpu, self.since[cpu])] = ts
             self.running[cpu] = old = 0
         if old == new and event.dur:
@@ -477,12 +478,12 @@ class Reading:
             if new:
                 self.runs[new].append([ts, None, cpu])
                 wakes = self.waiting.pop(new, [])
-                # Who is said to run already may have done so before it was woken.
+                # A thread that is reported as running may have run before it was woken.
                 if wakes and not event.dur:
                     self.led.append(wakes)
                 off = self.offs[new][self.sleeping.pop(new)] if new in self.sleeping else None
                 if off:
-                    # Of wakeups before it left, without the scheduler's end, only later ones tell that it had run on.
+                    # Of wakeups before it left, without the scheduler's end, only later ones show that it had run on.
                     later = [wake for wake in wakes if wake.ts > off[0]]
                     off[1], off[4] = ts, later or wakes
                 # Where the scheduler is not seen, it runs from here on.
@@ -537,7 +538,7 @@ class Checker:
                 self.bad("cover", f"cpu {cpu} ends at {now}, not at {end}")
 
     def says(self):
-        """Each moment's span is what the replay says; pieces of the replay may be rounded by a unit."""
+        """Each moment's span is that of the replay; pieces of the replay may be rounded by a unit."""
         for cpu, pieces in self.reading.pieces.items():
             spans, place = self.by_cpu[cpu], 0
             for start, end, number, pid, frame in pieces:
@@ -561,7 +562,7 @@ class Checker:
             begins = [begin] + [span.end for span in lost]
             ends = [span.start for span in lost] + [last]
             for start, end, number, pid, frame in pieces:
-                # Of what began before and had no end, nothing tells.
+                # Activities that began before and had no end leave no record.
                 since = bisect.bisect_right(begins, end) - 1
                 if frame and since >= 0 and frame.begin < begins[since] and frame.end >= ends[since]:
                     continue
@@ -668,15 +669,15 @@ class Checker:
                 self.off(pid, off, on, blocked, stack, said, wakes, mine)
 
     def off(self, pid, off, on, blocked, stack, said, wakes, mine):
-        """One time off the CPU, and the waits that tell of it. The scheduler's own time before the wait is none."""
+        """One time off the CPU, and the waits that cover it. The scheduler's own time before the wait is none."""
         covered = sum(min(span.end, on) - max(span.start, off) for span in mine)
         if on - off - covered > self.scheduling(pid, off, on):
-            self.bad("wait", f"{pid} off from {off} to {on}, of which {covered} are told", name_of(blocked), *mine[:3])
+            self.bad("wait", f"{pid} off from {off} to {on}, {covered} covered", name_of(blocked), *mine[:3])
             return
         if said in SAID:
             for span in mine:
                 if span.name not in {SAID[said]} | COULD_RUN:
-                    self.bad("wait", f"{pid} said {said}: {span.name}", span)
+                    self.bad("wait", f"{pid} recorded {said}: {span.name}", span)
             return
         for span in mine:
             reason = span.name
@@ -693,7 +694,7 @@ class Checker:
                 allowed = {"wait_traced"}
             if allowed and reason not in allowed:
                 wake = wakes[0] if wakes else None
-                by = f"{wake.waker} in {name_of(wake.inside[-1] if wake.inside else None)}" if wake else "nobody"
+                by = f"{wake.waker} in {name_of(wake.inside[-1] if wake.inside else None)}" if wake else "no waker"
                 self.bad("wait", f"{pid} blocked in {name_of(blocked)}, woken by {by}: {reason}")
 
     def was_idle(self, pid, since, on, wait):
@@ -779,7 +780,7 @@ class Checker:
                 return
             returned = call.end is not None and abs(span.end - call.end) <= UNIT
             if wide and call.begin is None and span.arg not in (None, call.arg):
-                self.bad("value", f"{pid} {call.name}: an argument that nobody knows", span)
+                self.bad("value", f"{pid} {call.name}: an unknown argument", span)
             if returned and span is mine[-1]:
                 value = (call.value + (1 << 31)) % (1 << 32) - (1 << 31) if wide else call.value & 0xFFFF
                 if span.ret != value:
@@ -794,7 +795,7 @@ class Checker:
                 continue
             self.asked["sample"] += 1
             user = USER < self.inside(span) < C_EXIT
-            # From the end of one interrupt to the next the kernel runs, and no event says so; nor in the recorder's call.
+            # From the end of one interrupt to the next the kernel runs, without an event; nor in the recorder's call.
             if user and kernel and (between or self.inserts(cpu, ts)):
                 self.explained += 1
             elif user == kernel:
@@ -815,7 +816,7 @@ class Checker:
             if inside or span.end - span.start < STALL and not stolen:
                 self.bad("stall", f"{inside} events inside", span)
             if stolen:
-                # The host of a guest says so, and it may be short.
+                # The host of a guest records it, and it may be short.
                 continue
             tick = bisect.bisect_left(sampled, span.end)
             came = tick < len(sampled) and sampled[tick] - span.end <= LATE
@@ -918,7 +919,8 @@ class Checker:
             self.bad("count", f"{name}: {said} in the summary, {expected[name]} in the events")
 
 
-# What a thread blocked in, and what it may have waited for then. Not here: what leaves it open, as read or poll.
+# The call a thread blocked in, and the possible reasons of its wait then. Not here: calls that leave it open, as read
+# or poll.
 COULD_RUN = {"wait_cpu", "wait_idle", "wait_quota", "wait_stall"}
 ALWAYS = {"wait_rcu", "wait_unk"}
 NEVER_OF_KERNEL = {"wait_task", "wait_time", "wait_disk", "wait_net", "wait_lock", "wait_unk"}
@@ -940,7 +942,7 @@ OPENED = OPENS | {"write", "writev", "splice", "io_uring_enter"}
 EXCLUDED = [(pattern, reasons | ALWAYS) for pattern, reasons in EXCLUDED]
 
 
-# What a thread says before it waits, and the wait that follows.
+# A thread's own record before it waits, and the wait that follows.
 SAID = {
     "wait_guest": "wait_guest", "wait_frozen": "wait_frozen", "wait_stopped": "wait_stopped", "wait_traced": "wait_traced",
     "wait_memory_limit": "wait_mem", "wait_reclaim": "wait_mem", "wait_dirty_pages": "wait_disk",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A second opinion of spans, `check.py`: it reads event lines by itself and asks what the spans made of them.
+//! A second opinion on spans, `check.py`: it reads event lines by itself and compares the spans with them.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ pub struct Texts {
     pub events: String,
     /// Spans, as JSON.
     pub spans: String,
-    /// What `summary` says, with every line of its tables.
+    /// Output of `summary`, with every line of its tables.
     pub summary: String,
 }
 
@@ -37,7 +37,7 @@ impl Texts {
         }
     }
 
-    /// Asks `check.py`, by way of files in `folder`; what it found wrong, if it did.
+    /// Runs `check.py`, by way of files in `folder`; returns the faults that it found, if any.
     pub fn check(&self, folder: &Path) -> Result<(), String> {
         self.write(folder).map_err(|e| e.to_string())?;
         folders(&[folder.to_owned()])
@@ -53,13 +53,13 @@ impl Texts {
     }
 }
 
-/// Asks `check.py` of recordings that are parts of another, of which these are the event lines.
+/// Runs `check.py` on recordings that are parts of another, whose event lines these are.
 pub fn parts(whole: &Path, folders: &[PathBuf]) -> Result<(), String> {
     let arguments = [Path::new("--part-of"), whole].into_iter().chain(folders.iter().map(PathBuf::as_path));
     python("check.py", &arguments.collect::<Vec<_>>(), &[])
 }
 
-/// Asks `check.py` of the texts in each of these folders; what it found wrong, if it did.
+/// Runs `check.py` on the texts in each of these folders; returns the faults that it found, if any.
 pub fn folders(folders: &[PathBuf]) -> Result<(), String> {
     python("check.py", &folders.iter().map(PathBuf::as_path).collect::<Vec<_>>(), &[])
 }

@@ -12,10 +12,10 @@ use serde_json::{json, Value};
 const BROWSER: &str = "/usr/bin/chromium-headless-shell";
 const FIREFOX: &str = "/usr/bin/firefox-esr";
 
-/// Runs `scenario` on the page, with what it is to expect; returns what the scenario does.
+/// Runs `scenario` on the page, with its expected values; returns the scenario's result.
 ///
 /// # Panics
-/// With the first thing that is not as it should be, or if the browser or its driver are not there.
+/// With the first fault, or if the browser or its driver are missing.
 pub fn run(scenario: &str, page: &Path, expected: &Value) -> Value {
     // One browser for all that a program runs: to start one takes as long as most scenarios.
     static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
@@ -64,10 +64,10 @@ fn node(program: &Path) -> Command {
     node
 }
 
-/// Whether the browser is the one that the gate was last seen to pass with: another may draw some pixels in another way.
+/// Returns whether the browser is the one with which the gate last passed: another may draw some pixels in another way.
 ///
 /// # Panics
-/// If the browser is not there, or `versions.txt` does not name it.
+/// If the browser is missing, or `versions.txt` does not name it.
 pub fn is_known() -> bool {
     let listed = include_str!("../versions.txt").lines().find_map(|line| line.strip_prefix("chromium-headless-shell "));
     let known = listed.and_then(|version| version.split('-').next()).expect("versions.txt names it");
@@ -75,8 +75,8 @@ pub fn is_known() -> bool {
     String::from_utf8_lossy(&said.stdout).split_whitespace().any(|word| word == known)
 }
 
-/// Opens and uses the page in Debian's Firefox, as `browser/firefox.mjs` says; `expected` has the number of spans, a
-/// search with its count, and spans that are to be hit.
+/// Opens and uses the page in Debian's Firefox by `browser/firefox.mjs`; `expected` has the number of spans, a search
+/// with its count, and spans to be hit.
 ///
 /// # Panics
 /// As [`run`].

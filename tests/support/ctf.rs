@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What babeltrace2 reads in a converted trace, against what our own reader finds in the raw file.
+//! Compares babeltrace2's reading of a converted trace with our own reader's of the raw file.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Parts of recorded traces, as the recorder would have written them had it begun later, ended earlier, or lost events.
 //!
-//! A recording begins in the middle of anything: in the scheduler, in an interrupt, in a call. What a header or a TASK
-//! says of a thread then is what the kernel would have said: [`Machine`] follows the whole trace and knows it.
+//! A recording begins in the middle of anything: in the scheduler, in an interrupt, in a call. A header or a TASK has
+//! the facts about a thread that the kernel would have recorded at that time: [`Machine`] follows the whole trace and
+//! knows them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,7 +17,7 @@ use postprocess::raw::{self, Raw};
 use crate::stock::{Entry, Runs, Source};
 use crate::{comm_words, TraceBuilder, START};
 
-/// What is kept of a trace. Times are counts from its start.
+/// The part of a trace that is kept. Times are counts from its start.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     /// From when on, and how much later than that each of some CPUs begins, as where a trace wrapped.
@@ -24,7 +25,7 @@ pub struct Part {
     pub late: BTreeMap<u32, u64>,
     /// Up to when.
     pub to: u64,
-    /// What is lost: on which CPU, from when to when.
+    /// A loss: its CPU, its start and its end.
     pub lost: Vec<(u32, u64, u64)>,
 }
 
@@ -34,10 +35,10 @@ struct Task {
     tgid: u32,
     comm: String,
     group: u16,
-    /// What a state says of one that is in no call: it is one of the kernel, or not.
+    /// State of a thread that is in no call: it is one of the kernel, or not.
     other: u16,
     call: Call,
-    /// Whether it said that it ends.
+    /// True if it recorded its end.
     exits: bool,
 }
 
@@ -50,7 +51,7 @@ enum Call {
     Out,
 }
 
-/// Who runs where, in which calls.
+/// Running threads, with their CPUs and calls.
 #[derive(Debug, Default)]
 struct Machine {
     tasks: HashMap<u32, Task>,
@@ -69,17 +70,17 @@ pub fn entries<'a>(raw: &Raw<'a>) -> Vec<(u32, Timed<'a>)> {
         let entries = Stream::new(cpu, blocks.to_vec(), start, opening);
         all.extend(entries.map(|timed| (cpu.number(), Timed { at: timed.at.saturating_sub(start), ..timed })));
     }
-    // What one CPU says at one time stays in its order.
+    // Events of one CPU at one time stay in order.
     all.sort_by_key(|(cpu, timed)| (timed.at, *cpu));
     all
 }
 
-/// The part of a trace of which these are the entries.
+/// The part of the trace that has these entries.
 pub fn part(raw: &Raw, entries: &[(u32, Timed)], part: &Part) -> TraceBuilder {
     recorded(raw, entries, part, |_, number, words| vec![(number, words)])
 }
 
-/// All of a trace of which these are the entries, as a source tells it that lacks something.
+/// All of the trace that has these entries, as a source with fewer capabilities records it.
 pub fn told_by(raw: &Raw, entries: &[(u32, Timed)], unseen: Unseen) -> TraceBuilder {
     let mut source = Source::new(unseen);
     let to = (raw.header.stop.tsc >> raw.header.shift) - (raw.header.start.tsc >> raw.header.shift);
@@ -89,7 +90,7 @@ pub fn told_by(raw: &Raw, entries: &[(u32, Timed)], unseen: Unseen) -> TraceBuil
     out
 }
 
-/// What is recorded in a part of the time, of what is told in place of each entry.
+/// Records of a part of the time: the entries that replace each entry.
 fn recorded(
     raw: &Raw,
     entries: &[(u32, Timed)],
@@ -113,7 +114,7 @@ fn recorded(
         match item {
             Item::Entry(number, words, _) if within && !lost => {
                 let words = to_words(words);
-                // Of a call that returns later, and is folded then, there is no return.
+                // A call that returns later, and is folded then, has no return.
                 let written = match word::Call::decode(words.first().copied().unwrap_or_default()) {
                     call if is_call(*number) && call.folded.is_some_and(|(dur, _)| at + u64::from(dur) > part.to) => {
                         vec![word::Call::open(u64::from(call.arg))]
@@ -138,7 +139,7 @@ fn recorded(
             Item::Lost(_) => writer.lost += u64::from(within),
         }
     }
-    // What was lost at the end is said there.
+    // A loss at the end is recorded there.
     for (cpu, writer) in writers {
         if let (true, Some(recorder)) = (writer.lost > 0, out.cpus.get_mut(&cpu)) {
             recorder.lose(writer.lost);
@@ -190,11 +191,11 @@ fn header(out: &mut TraceBuilder, raw: &Raw, part: &Part, machine: &Machine) {
     }
 }
 
-/// What is written of one CPU.
+/// Records of one CPU.
 #[derive(Debug, Default)]
 struct Writer {
     begun: bool,
-    /// Whom the open block has named, and which block that is.
+    /// The threads that the open block has named, and its number.
     named: HashSet<u32>,
     block: u64,
     /// Entries lost since the last that was written.
@@ -280,7 +281,7 @@ impl Machine {
         }
     }
 
-    /// What the words of a TASK tell.
+    /// Contents of the words of a TASK.
     fn told_by(&mut self, words: &[u32]) {
         let comm: Vec<u8> = words[3..7].iter().flat_map(|w| w.to_le_bytes()).collect();
         self.told(words[0], words[1], TaskState(words[2]), &comm);
@@ -295,7 +296,7 @@ impl Machine {
             None => Call::In(nr),
         };
         let Some(task) = self.tasks.get_mut(&pid) else {
-            // Nothing was told of who runs, as at the start of a trace that wrapped; it may tell of another.
+            // No running thread was known, as at the start of a trace that wrapped; the entry may name another one.
             match number {
                 event::TASK => self.told_by(words),
                 event::SWITCH => drop(self.running.insert(cpu, words[0])),

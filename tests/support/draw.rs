@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What Perfetto is told, read back: slices by track, what each CPU runs, how often there is what.
+//! A trace for Perfetto, read back: slices by track, the threads of each CPU, and the number of each item.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,7 +32,7 @@ pub fn made() -> Spans {
     build(read(&include_bytes!("made.txt")[..]).expect("memory can be read")).0
 }
 
-/// Spans as Perfetto is told them.
+/// Spans as a trace for Perfetto.
 ///
 /// # Panics
 /// If memory cannot be written to.
@@ -53,20 +53,20 @@ pub struct Slice {
     pub start: i64,
     /// Its end.
     pub end: i64,
-    /// What it returned.
+    /// Its return value.
     pub ret: Option<i64>,
 }
 
-/// What Perfetto is told.
+/// Contents of a trace for Perfetto.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawn {
     /// Slices by start, the outer first: of threads (true) and CPUs.
     pub slices: BTreeMap<(bool, u32), Vec<Slice>>,
     /// From when each CPU runs which thread.
     runs: BTreeMap<u32, Vec<(i64, u32)>>,
-    /// How often which name is beside threads, by kind.
+    /// Number of events of each name outside of threads, by kind.
     pub beside: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Tracks of a kind beside threads.
+    /// Tracks of a kind outside of threads.
     pub lanes: BTreeMap<String, usize>,
     /// Instants that are no end of a flow, by name.
     pub instants: BTreeMap<String, usize>,
@@ -78,9 +78,9 @@ pub struct Drawn {
     pub idles: usize,
     /// Frequencies.
     pub frequencies: usize,
-    /// What programs count: process, name, when and how much.
+    /// Programs' counters: process, name, time and value.
     pub values: Vec<(u32, String, i64, i64)>,
-    /// Threads that lost their CPU: which, when, and in which state.
+    /// Threads that lost their CPU: the thread, the time, and its state.
     pub states: Vec<(u32, i64, i64)>,
 }
 
@@ -96,7 +96,7 @@ impl Drawn {
         slices[..begun].iter().rev().find(|slice| slice.end > at).map(|slice| slice.name.as_str())
     }
 
-    /// Which thread a CPU runs at a moment.
+    /// The thread that a CPU runs at a moment.
     pub fn runs(&self, cpu: u32, at: i64) -> u32 {
         let runs = self.runs.get(&cpu).map_or(&[][..], Vec::as_slice);
         runs[..runs.partition_point(|(from, _)| *from <= at)].last().map_or(0, |(_, pid)| *pid)
@@ -127,7 +127,7 @@ impl Drawn {
     /// # Panics
     /// If it is not sound.
     pub fn perfetto(bytes: &[u8]) -> Drawn {
-        let trace = message::Trace::decode(bytes).expect("a trace of Perfetto's");
+        let trace = message::Trace::decode(bytes).expect("a Perfetto trace");
         let (mut told, mut opens, mut tracks) = (Drawn::default(), BTreeMap::new(), BTreeMap::new());
         let (mut names, mut values): (BTreeMap<u64, String>, BTreeMap<u64, String>) = Default::default();
         let (mut sent, mut arrived, mut base, mut lanes) = (BTreeSet::new(), BTreeSet::new(), 0, BTreeSet::new());

@@ -3,8 +3,8 @@
 //! queries of samples/fleet must find.
 //!
 //! A variation is the recorded trace in another time: [`clock`] maps each moment of it, and since all CPUs have the one
-//! clock, what happened before what and on whose account stays as it was recorded. [`plan`] says which host differs in
-//! what, [`vary`] makes the spans.
+//! clock, the order of events and their threads stay as recorded. [`plan`] selects the differences of each host,
+//! [`vary`] makes the spans.
 
 pub mod clock;
 pub mod plan;
@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use plan::Plan;
 pub use vary::Base;
 
-/// What the rows of an answer to a question of samples/fleet have found, as [`Plan::planted`] calls it.
+/// Findings in the rows of an answer to a query of samples/fleet, named as in [`Plan::planted`].
 pub fn found(question: &str, rows: &[Vec<Value>]) -> BTreeSet<Vec<String>> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
     let finding = |row: &Vec<Value>| match question {

@@ -153,10 +153,10 @@ class Trace:
 
 
 def entries(trace, cpu, blocks):
-    """What a CPU's blocks say: (counter, cpu, number, words, byte of the entry, byte of its first word). A block that
-    begins is number -1, with its header for words; a gap is -2, with how many events were lost."""
+    """Entries of a CPU's blocks: (counter, cpu, number, words, byte of the entry, byte of its first word). A block that
+    begins is number -1, with its header for words; a gap is -2, with the number of lost events."""
     lost, now, expected = 0, 0, None if trace.flags & 2 else 0
-    # What is added to the counter, as it stepped back so far; times go on from the last entry.
+    # Value added to the counter, as it stepped back so far; times continue from the last entry.
     ahead, last = 0, 0
     for block in blocks:
         if expected is not None and block["sequence"] != expected:
@@ -198,7 +198,7 @@ def entries(trace, cpu, blocks):
 
 
 def fields(schema, words):
-    """What is said of the fields of an entry; None for a double that not everybody writes the same way."""
+    """Text of the fields of an entry; None for a double that programs write in different ways."""
     data, said = struct.pack(f"<{len(words)}Q", *words), []
     for field in schema:
         if not field:
@@ -278,7 +278,7 @@ def call_word(word):
 
 
 class Calls:
-    """The system call that each thread is in: a number, -1 for none, None if nobody tells."""
+    """The system call that each thread is in: a number, -1 for none, None if unknown."""
 
     def __init__(self):
         self.of, self.gaps = {}, {}
@@ -291,7 +291,7 @@ class Calls:
         self.of[pid] = call, cpu, self.gaps.get(cpu)
 
     def told(self, pid, state, cpu):
-        """What TASK or a header says."""
+        """Contents of TASK or a header."""
         known = self.get(pid)
         nr = state & 0xFFFF
         told = nr < 0x200 or 0x400 <= nr < 0x5FF
@@ -301,7 +301,7 @@ class Calls:
 
 
 class Names:
-    """What lines are called, as far as the file says it."""
+    """Names for event lines, as far as the file has them."""
 
     def __init__(self, records):
         self.tasks, self.events, self.on_cpu, self.softirqs = {0: "-idle-"}, {}, {}, {}
@@ -355,13 +355,13 @@ class Names:
             self.tasks[pid] = text
 
     def vector(self, words):
-        """What a NAME of kind 5 says that a vector of a CPU is called from here on."""
+        """Name of a vector of a CPU from here on, by a NAME of kind 5."""
         if words[0] == 5:
             which = (0x500 + (words[1] & 0xFFFF), (words[1] >> 16) - 1)
             self.on_cpu[which] = text_of(struct.pack(f"<{len(words) - 2}I", *words[2:])) or None
 
     def line(self, event, cpu, argument):
-        """None if the file does not say."""
+        """None if the file does not have it."""
         if event == SWITCH:
             return f"{self.tasks.get(argument, '')}.{argument}" if argument else "-idle-"
         if 0x20A <= event <= 0x20C:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What must hold of any input of the readers, and inputs to begin with.
+//! Properties of any input of the readers, and inputs to begin with.
 //!
 //! `tests/fuzz` searches for an input that breaks it, for as long as one likes; `tests/host/fuzz.rs` repeats a short
 //! search, and every input that once broke it.
@@ -59,9 +59,9 @@ pub fn target(name: &str) -> Target {
 const SPANS: usize = 40;
 /// Blocks of a file that is unpacked, at most.
 const BLOCKS_MAX: usize = 8;
-/// What stands between the blocks of a packed file of the original.
+/// Word between the blocks of a packed file of the original.
 const SEPARATOR: &[u8] = b"|BLOCK|";
-/// What stands before the kind of each packed frame.
+/// Word before the kind of each packed frame.
 const FRAME: &[u8] = b"|FRAME|";
 /// Bytes of a block of the original, and of its counters.
 const ORIGINAL: (usize, usize) = (65536, 8192);
@@ -285,8 +285,8 @@ fn original_files() -> Vec<Vec<u8>> {
     [rich(300), small].iter().map(|f| packed_original(&f.bytes(), f.flags & 0xa0 != 0)).collect()
 }
 
-/// Leaves out the zeros at the ends of blocks. The first byte says what is to be put right: bit 0 the checksums,
-/// bit 1 the sizes.
+/// Removes the zeros at the ends of blocks. The first byte selects the parts to be put right: bit 0 the checksums, bit
+/// 1 the sizes.
 fn packed(file: &[u8]) -> Vec<u8> {
     let head = file.windows(4).position(|w| w == file::BLOCKS).unwrap_or(0) + file::SECTION_BYTES;
     let mut out = vec![3];
@@ -358,13 +358,13 @@ fn sign_head(head: &mut [u8]) {
     }
 }
 
-/// Leaves out the counters and the zeros at the ends of blocks.
+/// Removes the counters and the zeros at the ends of blocks.
 fn packed_original(file: &[u8], counted: bool) -> Vec<u8> {
     let stride = ORIGINAL.0 + if counted { ORIGINAL.1 } else { 0 };
     file.chunks(stride).map(|b| without_zeros(&b[..ORIGINAL.0])).collect::<Vec<_>>().join(SEPARATOR)
 }
 
-/// The file of [`packed_original`]. Counters, where the first block says that there are any, are all the same.
+/// The file of [`packed_original`]. Counters, if the first block announces any, are all the same.
 fn unpacked_original(packed: &[u8]) -> Vec<u8> {
     let counted = packed.get(15).is_some_and(|flags| flags & 0xa0 != 0);
     let (mut out, mut rest) = (Vec::new(), Some(packed));
@@ -384,7 +384,7 @@ fn all_frames() -> Vec<Vec<u8>> {
     raw_files().iter().flat_map(of).map(|frames| packed_frames(&frames)).collect()
 }
 
-/// Leaves out the sizes and checksums. The first byte says whether they are to be put right.
+/// Removes the sizes and checksums. The first byte states whether they are to be put right.
 fn packed_frames(frames: &[u8]) -> Vec<u8> {
     let (magic, mut rest) = frames.split_at(8);
     let mut out = [&[1], magic].concat();

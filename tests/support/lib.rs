@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the tiers share: raw traces built entry by entry, as the recorder would have written them.
+//! Shared by the tiers: raw traces built entry by entry, as the recorder would have written them.
 //!
-//! [`TraceBuilder`] makes a file, [`Recorder`] one CPU. Time is in counts; with the default clock one count is 10 ns, so
-//! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of the
-//! original, [`program`] puts into one what programs recorded. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
-//! docs/format.md alone, [`check`] asks of spans what happened, [`cut`] makes others of a recorded trace, [`stock`] what
-//! a stock kernel tells of it, [`causes`] plants what makes requests slow, [`chromium`] drives a page, [`draw`] reads what
-//! the viewers of others are told; [`fleet`] varies a trace for a thousand hosts; [`fuzz`] says
-//! what must hold of any input, [`cases`] how many are tried, [`skip`] which test had nothing to look at, and [`prose`]
-//! what of a file is meant for readers.
+//! [`TraceBuilder`] makes a file, [`Recorder`] one CPU. Time is in counts; with the default clock one count is 10 ns,
+//! so counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of
+//! the original, [`program`] adds programs' records to one. [`ctf`] compares our reading of a trace with babeltrace2's,
+//! [`reader`] with that of a reader written from docs/format.md alone, [`check`] compares spans with the events,
+//! [`cut`] makes parts of a recorded trace, [`stock`] the trace of a stock kernel, [`causes`] plants causes of slow
+//! requests, [`chromium`] drives a page, [`draw`] reads traces for the viewers of others; [`fleet`] varies a trace for
+//! a thousand hosts; [`fuzz`] has the properties of any input, [`cases`] the number of inputs to try, [`skip`] lists
+//! tests that were skipped, and [`prose`] extracts the text for readers from a file.
 
 pub mod number;
 pub mod program;
@@ -118,7 +118,7 @@ impl TraceBuilder {
         self.names.push((kind, number, 0, text.to_string()));
     }
 
-    /// Names a function of the kernel by where it starts.
+    /// Names a function of the kernel by its address.
     pub fn symbol(&mut self, start: u64, name: &str) {
         self.names.push((NameKind::Symbol, start as u32, (start >> 32) as u32, name.to_string()));
     }
@@ -128,7 +128,7 @@ impl TraceBuilder {
         self.names.push((NameKind::Irq, vector, cpu + 1, text.to_string()));
     }
 
-    /// The recorder of a CPU. Its first block begins when tracing starts, in the thread last told to
+    /// The recorder of a CPU. Its first block begins when tracing starts, in the thread last given to
     /// [`Recorder::running`].
     pub fn cpu(&mut self, cpu: u32) -> &mut Recorder {
         self.cpus.entry(cpu).or_insert_with(|| Recorder::new(cpu))
@@ -231,7 +231,7 @@ impl Recorder {
         self
     }
 
-    /// Says which thread the header of the open block names, and of those to come until the next switch.
+    /// Sets the thread that the header of the open block names, and of those to come until the next switch.
     pub fn running(&mut self, pid: u32, comm: &str, call: Option<u16>) -> &mut Self {
         self.pid = pid;
         self.comm = comm.to_string();
@@ -326,7 +326,7 @@ impl Recorder {
         self
     }
 
-    /// The counter steps back by `counts`, and the recorder sees it: a block begins that says so.
+    /// The counter steps back by `counts`, and the recorder sees it: a block begins that records it.
     pub fn step_back(&mut self, counts: u64) -> &mut Self {
         self.shut(self.at);
         self.sequence += 1;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::skip::skip;
 
-/// What they are built for.
+/// The target they are built for.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// The example in Rust, built in a folder, and that in C where there is a compiler; nothing where rustup has not installed

@@ -14,7 +14,7 @@ use crate::Random;
 pub const START: u64 = 0x7_0000_0000;
 /// Microseconds since 1970 at the start of a file.
 pub const START_US: u64 = 1_795_187_640_000_000;
-/// How long a file lasts, in counts.
+/// Duration of a file, in counts.
 pub const LASTS: u64 = 17_000_000_000;
 const BLOCK_WORDS: usize = 8192;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs recorded into memory of their own, put into a raw file of others.
+//! Records of programs in their own memory, put into a raw file of others.
 
 use kutrace_format::abi::event::{SCHED, SWITCH};
 use kutrace_format::abi::programs::{word, BEGIN, END, FULL_TIME, KIND_NAMES, KIND_WORDS, MARK, NAMES_AT};
@@ -8,16 +8,16 @@ use kutrace_format::program::{GRANTS_ALONE, WHOLE_AREA};
 
 use crate::{TraceBuilder, SHIFT, START};
 
-/// A process: what the recorder knows of it, and its memory.
+/// A process: the recorder's facts about it, and its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// Its id.
     pub process: u32,
     /// Offset, bytes, thread and first TSC of each of its grants.
     pub grants: Vec<(u32, u32, u32, u64)>,
-    /// What it wrote, names first.
+    /// Its records, names first.
     pub area: Vec<u8>,
-    /// Whether its section has all of that, and not what was granted alone.
+    /// True if its section has all of that, and not only the granted parts.
     pub is_whole: bool,
 }
 
@@ -130,7 +130,7 @@ pub const fn at(counts: u64) -> u64 {
     tsc(counts) & 0xffff_ffff
 }
 
-/// Process 8, which says three things.
+/// Process 8, with three records.
 pub fn honest() -> Program {
     let (mut program, numbers) = Program::new(8, &["work", "reply\0ustatus\0spath", "work"]);
     let [work, reply, other] = numbers[..] else { panic!("{numbers:?}") };
@@ -160,8 +160,8 @@ pub fn packed(program: &Program) -> Vec<u8> {
     std::iter::once(program.grants.len() as u8).chain(grants).chain(program.area.iter().copied()).collect()
 }
 
-/// The raw file of such an input, with another program that is as it should be: whatever the first wrote, into parts that
-/// the kernel granted to its own threads.
+/// The raw file of such an input, with another program that is valid: any content of the first, in parts that the
+/// kernel granted to its own threads.
 pub fn unpacked(packed: &[u8]) -> Vec<u8> {
     let (&count, rest) = packed.split_first().unwrap_or((&0, &[]));
     let (grants, area) = rest.split_at(rest.len().min(8 * usize::from(count)));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What of a file is meant for readers: its text, or the comments and strings of its code.
+//! The text of a file for readers: all of it, or the comments and strings of its code.
 //!
-//! The result has a line for each line of the file. Code, quotes and what stands in backquotes become `#`, the marks of
-//! comments become spaces, so that a phrase is found even where a line ends within it.
+//! The result has a line for each line of the file. Code, quotes and text in backquotes become `#`, the marks of
+//! comments become spaces, so that a phrase is found even if a line ends within it.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// How a kind of file sets prose apart from code.
+/// Ways in which a kind of file separates prose from code.
 #[derive(Clone, Copy, PartialEq)]
 enum Syntax {
     /// All of it is prose, but for what backquotes and fences enclose.
@@ -48,7 +48,7 @@ impl Reader<'_> {
         self.out.push(if c.is_whitespace() { c } else { '#' });
     }
 
-    /// Whether the next character is `c`; it is taken then.
+    /// Returns whether the next character is `c`, and takes it if so.
     fn take(&mut self, c: char) -> bool {
         self.rest.next_if_eq(&c).is_some()
     }
@@ -69,7 +69,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The rest of what a backquote began, which ends with the line at the latest.
+    /// The rest of quoted code, which ends with the line at the latest.
     fn quoted_code(&mut self) {
         self.out.push('#');
         while let Some(c) = self.rest.next_if(|&c| c != '\n') {

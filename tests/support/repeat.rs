@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A long raw trace from a recorded one: its blocks again and again, each round later than the one before.
 //!
-//! The blocks are real; what changes is what must: counters move on by whole periods of the entries' 20 bits, so that
-//! entries stay as they are, sequence numbers go on, and checksums are made anew. Where a round ends in another thread
-//! than the next begins with, the CPU switches to that one.
+//! The blocks are real; only the necessary parts change: counters move on by whole periods of the entries' 20 bits, so
+//! that entries stay unchanged, sequence numbers continue, and checksums are computed again. If a round ends in another
+//! thread than the next begins with, the CPU switches to that one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -135,7 +135,7 @@ impl Block {
         self.words[FLAGS]
     }
 
-    /// Where each entry stands, without fillers.
+    /// Places of the entries, without fillers.
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let mut at = HEADER_WORDS;
         std::iter::from_fn(move || loop {
@@ -178,7 +178,7 @@ impl Block {
         bytes
     }
 
-    /// Where the entry at `at` ends, if that is not beyond `room`.
+    /// End of the entry at `at`, if that is not beyond `room`.
     fn end_of(&self, at: usize, room: usize) -> Option<usize> {
         let end = at + 1 + argument_words(word::event(self.words[at])).unwrap_or_default();
         (end <= room).then_some(end)
@@ -189,7 +189,7 @@ fn put(words: &mut [u32], at: usize, long: u64) {
     (words[at], words[at + 1]) = (long as u32, (long >> 32) as u32);
 }
 
-/// Says of each CPU's last block which thread its first begins with, and of each block how many its CPU has.
+/// Returns for each CPU's last block the thread its first begins with, and for each block the number its CPU has.
 fn join(blocks: &mut [Block]) {
     let mut cpus: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (index, block) in blocks.iter().enumerate() {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What `cargo xtask test` prints at its end: the tests that were skipped, and other notes of tests that passed. They go to
-//! the file that `KUTRACE_SKIPPED` names, since on standard error they would stand in the midst of the harness's lines;
-//! where there is none, there.
+//! Lines that `cargo xtask test` prints at its end: the tests that were skipped, and other notes of tests that passed.
+//! They go to the file that `KUTRACE_SKIPPED` names, since on standard error they would appear among the harness's
+//! lines; without the variable, to standard error.
 
 use std::env;
 use std::fs::File;
 use std::io::{self, Write};
 
-/// Says that `what` is not tested, and why.
+/// Reports that `what` is not tested, and the reason.
 ///
 /// # Panics
-/// If it cannot be said: a test must not be skipped in silence.
+/// If the report fails: a test must not be skipped silently.
 pub fn skip(what: &str, why: &str) {
     note(&format!("skipped: {what}: {why}"));
 }

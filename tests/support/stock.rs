@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What of a recorded trace the tracepoints of a kernel without the hooks would have told.
+//! The part of a recorded trace that the tracepoints of a kernel without the hooks would have recorded.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ const PAGE_FAULT: u16 = 14;
 /// An entry: number and words.
 pub type Entry = (u16, Vec<u32>);
 
-/// Whoever runs, when an entry comes.
+/// The running thread, when an entry comes.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
     /// The CPU, and the thread on it.
     pub cpu: u32,
     pub pid: u32,
-    /// Whether the thread is in its program, as far as calls and records tell.
+    /// True if the thread is in its program, as far as calls and records show.
     pub in_program: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct Runs {
 #[derive(Debug)]
 pub struct Source {
     unseen: Unseen,
-    /// What each thread, and each CPU while it is idle, is inside of, and whether its end is seen.
+    /// Activities of each thread, and of each CPU while it is idle, and whether their ends are seen.
     open: HashMap<(u32, u32), Vec<(u16, bool)>>,
 }
 
@@ -38,7 +38,7 @@ impl Source {
         Source { unseen, open: HashMap::new() }
     }
 
-    /// What it tells where the hooks tell this entry.
+    /// The records it makes at this entry of the hooks.
     pub fn tells(&mut self, runs: Runs, number: u16, words: &[u32]) -> Vec<Entry> {
         let whole = vec![(number, words.to_vec())];
         let lacks = |capability| self.unseen.has(capability);
@@ -82,7 +82,7 @@ impl Source {
                 let seen = end(open, event::TRAP + vector).unwrap_or(true);
                 return match vector {
                     _ if seen => whole,
-                    // It is told by its handler, at its end.
+                    // Its handler records it, at its end.
                     NMI => point(vector),
                     _ => Vec::new(),
                 };
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-/// Ends what is inside of this, and says whether that is seen.
+/// Ends the activities inside this one, and returns whether that is seen.
 fn end(open: &mut Vec<(u16, bool)>, number: u16) -> Option<bool> {
     let at = open.iter().rposition(|(there, _)| *there == number)?;
     let seen = open[at].1;

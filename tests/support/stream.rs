@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A made trace with what the kernel counted meanwhile, and as the stream that a recorder would have written.
+//! A made trace with the kernel's counters over its time, and as the stream that a recorder would have written.
 
 use kutrace_format::abi::command::Moment;
 use kutrace_format::file::{self, Header, Section};
@@ -8,7 +8,7 @@ use kutrace_format::reading::{CounterFile, Reading};
 use crate::{Closed, TraceBuilder, SHIFT, START};
 
 impl TraceBuilder {
-    /// Adds what one of the kernel's files said between two counters after the start.
+    /// Adds the contents of one of the kernel's files between two counters after the start.
     pub fn read(&mut self, file: CounterFile, (before, after): (u64, u64), text: &str) -> &mut TraceBuilder {
         let [before, after] = [before, after].map(|counter| (START + counter) << SHIFT);
         self.readings.push((file as u16, before, after, text.to_string()));

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What no one wrote, wherever it lies.
+/// Generated files, at any place.
 const MADE: [&str; 3] = [".git", "target", "node_modules"];
 
 /// The repository.
@@ -12,8 +12,8 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests have a folder of their own")
 }
 
-/// All files below `folder`, in order, but those whose path ends with one of `passed_over`; none if there is no such
-/// folder.
+/// All files below `folder`, in order, except those whose path ends with one of `passed_over`; none if the folder does
+/// not exist.
 pub fn files(folder: &Path, passed_over: &[&str]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     add(folder, passed_over, &mut files);

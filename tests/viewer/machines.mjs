@@ -14,7 +14,7 @@ import { View } from "../../postprocess/viewer/view/view.js";
 import { storeOf } from "./support/store.mjs";
 
 const machines = [
-  { name: "web", first_cpu: 0, clock: "web: the clock of all", within: 0 },
+  { name: "web", first_cpu: 0, clock: "web: its clock is used for all", within: 0 },
   { name: "db", first_cpu: 4, clock: "db = web + 1.000000 s + 0.0 ppm, within 0.8 us", within: 80 },
 ];
 const db = (pid) => 2 ** 22 + pid;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Everything that runs for months, in turn and under load: streams in rings of files, a flight recorder that is watched
-//! and of which snapshots are taken, both killed and started anew.
+//! Everything that runs for months, in turn and under load: streams in rings of files, a flight recorder that is
+//! watched and of which snapshots are taken, both killed and started again.
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Asks the recorder as a 32-bit program does: an int 0x80 is one of a 32-bit program, whoever makes it. The arguments are
-// the numbers of the commands info, start and stop.
+// Sends commands to the recorder as a 32-bit program does: an int 0x80 is that of a 32-bit program, for any caller. The
+// arguments are the numbers of the commands info, start and stop.
 
 #define _GNU_SOURCE
 #include <fcntl.h>

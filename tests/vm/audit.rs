@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A recording says of itself that it has what the kernel counted, and one from which something was taken does not.
+//! A recording reports that it matches the kernel's counters, and one with removed entries that it does not.
 
 use std::fs;
 use std::mem::offset_of;
@@ -13,12 +13,12 @@ use postprocess::inspect::verdict::{judge, verdict, Verdict};
 
 /// The vector of the timer.
 const TIMER: u16 = 0xec;
-/// A vector that is nobody's.
+/// A vector without a user.
 const NOBODYS: u16 = 0xf0;
 /// Entries that are taken out.
 const TAKEN: usize = 20;
 
-/// A raw file states for each kind what the kernel counted, all of them right; and without some of its entries, that
+/// A raw file has the kernel's count for each kind, all of them right; and without some of its entries, it reports that
 /// it lacks those.
 pub fn certifies(path: &Path, kinds: &[&str]) {
     let mut bytes = fs::read(path).unwrap();
@@ -37,8 +37,8 @@ pub fn certifies(path: &Path, kinds: &[&str]) {
     assert!(text.contains("FAIL  timer interrupts on cpu "), "{text}");
 }
 
-/// Takes timer interrupts out of the middle of a trace, all of one CPU: makes them others, which nobody counts. The times
-/// stay, and nothing else tells of it.
+/// Removes timer interrupts from the middle of a trace, all of one CPU: makes them others, which are not counted. The
+/// times stay, and nothing else shows the change.
 fn take_timers(bytes: &mut [u8]) -> usize {
     let blocks = bytes.len() % BYTES;
     let all = bytes.len() / BYTES;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The blocks of a raw file, each by itself: what its header says, and how many calls of hooks its entries tell of.
+//! The blocks of a raw file, each by itself: its header, and the number of calls of hooks in its entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ use postprocess::raw::stream::{Item, Opening, Stream};
 /// Byte offset in a block of the count that a counting module keeps.
 const EVENTS_AT: usize = offset_of!(kutrace_format::abi::block::Header, events);
 
-/// A raw file in which nothing is damaged, and no block of a CPU missing between its first and its last.
+/// A raw file without damage, and without a missing block of a CPU between its first and its last.
 pub struct Blocks {
     /// The file's header.
     pub header: Header,
@@ -25,7 +25,7 @@ pub struct Blocks {
     pub offline: BTreeSet<u32>,
     /// Blocks of each CPU, in the order of their sequence numbers.
     pub cpus: BTreeMap<u32, Vec<Content>>,
-    /// What the kernel said while it ran of vectors: when, of which CPU, which, and whose it was from then on.
+    /// The kernel's reports on vectors while it ran: the time, the CPU, the vector, and its user from then on.
     pub vectors: BTreeSet<(u64, u32, u32, String)>,
 }
 
@@ -36,13 +36,13 @@ pub struct Content {
     pub sequence: u64,
     /// Counters at its start and end.
     pub span: (u64, u64),
-    /// Whether its CPU went offline right after it.
+    /// True if its CPU went offline right after it.
     pub offline_after: bool,
     /// The numbers of its first entry and its last.
     pub ends: Option<(u16, u16)>,
-    /// Calls of hooks that its entries tell of.
+    /// Calls of hooks in its entries.
     pub decoded: u64,
-    /// Calls of hooks that the module says it holds.
+    /// Calls of hooks in it, by the module's count.
     pub counted: u64,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Conservation: each call of a hook is in the trace, or is counted as lost, as overwritten or as outside of the trace.
 //!
-//! A counting module (`xtask vm --count`) counts calls at the top of every hook, apart from what the recorder does.
+//! A counting module (`xtask vm --count`) counts calls at the top of every hook, separately from the recorder's work.
 
 use crate::blocks::Blocks;
 use crate::guest::{self, Run};
@@ -9,7 +9,7 @@ use crate::guest::{self, Run};
 /// Seconds of load under each recorder.
 const SECONDS: u32 = guest::by_form(2, 5, 60);
 
-/// What the module printed at the stop; events of all CPUs.
+/// Output of the module at the stop; events of all CPUs.
 #[derive(Debug)]
 struct Counts {
     /// Calls of hooks.

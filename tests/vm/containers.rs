@@ -9,7 +9,7 @@ use crate::guest;
 use crate::marks::TAKE;
 use crate::trace::Recording;
 
-/// Of the night: what containers are made of is in the distribution's kernel alone.
+/// Of the night: only the distribution's kernel has the parts that containers consist of.
 #[cfg(feature = "night")]
 #[test]
 fn a_program_in_a_container_marks_if_it_is_given_the_device() {

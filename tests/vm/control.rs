@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! kutrace_control against the real module: every command; rights, two at once, and what is left after a bad end.
+//! kutrace_control against the real module: every command; rights, two at once, and the state after a bad end.
 
 mod rights;
 mod symbols;
@@ -17,7 +17,8 @@ use crate::blocks::Blocks;
 use crate::guest::{self, Run};
 use crate::trace::Recording;
 
-/// `fails STATUS TEXT COMMAND...`: the command ends so, and says so in one line, with at most a hint below it.
+/// `fails STATUS TEXT COMMAND...`: the command ends with this status and this text in one line, with at most a hint
+/// below it.
 /// `becomes STATE`: the recorder gets into this state. `megabytes`: the size of its memory.
 const WORDS: &str = r#"
     fails() {

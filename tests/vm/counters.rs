@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Counters: where the machine has none, one sentence and nothing else; where it has, codes in every trace; and where a
-//! module of the tests makes them up, the codes of what it counted.
+//! Counters: one sentence and nothing else on a machine without them; codes in every trace on a machine with them; and
+//! if a module of the tests makes them up, the codes of its counts.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn a_start_with_counters_counts_or_says_that_it_cannot() {
                 echo $word=$status
                 if [ $status = 0 ]; then ls /usr/bin >/dev/null; kutrace_control stop $word.raw; fi
             done
-            echo says=$(dmesg | grep -ciE 'kutrace|msr|perf')
+            echo again=$(dmesg | grep -ciE 'kutrace|msr|perf')
             kutrace_control stop again.raw
             kutrace_control go; ls /usr/bin >/dev/null; kutrace_control stop last.raw
             if [ -e /sys/bus/event_source/devices/cpu ]; then echo pmu=1; else echo pmu=0; fi
@@ -41,7 +41,7 @@ fn a_start_with_counters_counts_or_says_that_it_cannot() {
     );
     let last = Recording::read_whole(&run.file("last.raw"));
     assert_eq!(last.events.meta.flags & 0xa0, 0);
-    assert_eq!(run.number("said"), run.number("says"), "the kernel's log grew");
+    assert_eq!(run.number("said"), run.number("again"), "the kernel's log grew");
     match run.number("pmu") {
         0 => refused(&run),
         _ => counted(&run),
@@ -55,7 +55,7 @@ fn refused(run: &guest::Run) {
     let facts: Vec<_> = lines.lines().filter(|line| !line.starts_with("hint: ")).collect();
     let fact = "kutrace_control: /dev/kutrace: reset: this machine has no counters of instructions or cache misses";
     assert_eq!(facts, [fact; 6]);
-    // Names are gathered at each stop, also those of programs' files, of which a sample's argument is made.
+    // Names are gathered at each stop, also those of programs' files, from which a sample's argument is made.
     let events = |name| {
         let mut events = Recording::read_whole(&run.file(name)).events.events;
         events.retain(|e| e.event() >= SWITCH);
@@ -65,7 +65,7 @@ fn refused(run: &guest::Run) {
     assert!(events("first.raw") == events("again.raw"));
 }
 
-/// Every trace has codes, of what was asked for.
+/// Every trace has codes, of the requested counters.
 fn counted(run: &guest::Run) {
     for word in WORDS {
         assert_eq!(run.number(word), 0, "{}", run.err);
@@ -77,8 +77,8 @@ fn counted(run: &guest::Run) {
     }
 }
 
-/// pmu.c counts three instructions in two ticks of the TSC, and a miss every 512 ticks: of each longer time in which a
-/// CPU recorded nothing, the trace must say so.
+/// pmu.c counts three instructions in two ticks of the TSC, and a miss every 512 ticks: for each longer time in which a
+/// CPU recorded nothing, the trace must have these codes.
 #[test]
 fn counters_say_what_was_counted() {
     let run = guest::succeed(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the demo's trace must show: pipelines, a compiler, redis under load.
+//! Requirements on the demo's trace: pipelines, a compiler, redis under load.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,8 @@ fn every_cpu_ticks_while_a_thread_runs_on_it(trace: &Recording) {
     for interval in &trace.events.meta.intervals {
         let ticks = trace.of(LOCAL_TIMER).filter(|e| e.cpu == interval.cpu).count() as i64;
         let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == Some(interval.cpu) && s.is_execution());
-        // A CPU that has no time of the host's misses ticks: it stands still, and may do so for less than is told.
+        // A CPU that gets no time from the host misses ticks: it stands still, possibly for less than the trace
+        // reports.
         let is_busy = |s: &&Span| s.pid != of_thread(0) && s.event() as u32 != STALLED;
         let busy: i64 = on_cpu.filter(is_busy).map(|s| s.dur.0).sum();
         // CONFIG_HZ=250.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes system calls that are denied, diverted or decided by somebody else, each kind in processes of its own name.
-// Of most kinds the call is getppid, CALLS times, and the program checks what it gets.
+// Makes system calls that are denied, diverted or decided by another process, each kind in processes of its own name.
+// In most kinds the call is getppid, CALLS times, and the program checks its return value.
 
 #define _GNU_SOURCE
 #include <err.h>

@@ -18,10 +18,10 @@ const GETPPID32: u32 = SYSCALL32 + 64;
 const CALLS: usize = 100;
 const MADE_UP: i32 = 4711;
 const SLOW: i64 = 2_000_000;
-/// What a supervisor's consent looks like: the call is made anew.
+/// Trace of a supervisor's consent: the call is made again.
 const ANEW: i32 = -513;
 
-/// When a call began, how long it took, and its value, if it returned.
+/// Start and duration of a call, and its value, if it returned.
 type Made = (i64, i64, Option<i32>);
 
 /// The calls of a number that threads of a name made.

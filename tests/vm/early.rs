@@ -50,7 +50,8 @@ fn the_boot_from_the_initramfs_on_is_a_page() {
     );
     let trace = Recording::read_whole_alone(&run.file("boot.trace"));
     assert!(trace.of(MARK_A.into()).any(|e| trace.event_name(e) == "mark_a=login"), "the mark");
-    // What the first process does after it has loaded the module: it mounts the root, with a program of its own each.
+    // Acts of the first process after it has loaded the module: it mounts the root, each time with a program of its
+    // own.
     for program in ["mount", "chroot"] {
         assert!(!trace.pids_of(program).is_empty(), "{program}");
     }

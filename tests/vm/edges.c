@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Runs a command between two readings of /proc/stat, and marks both in the trace by a call of sched_get_priority_max.
-// Prints what the kernel counted in between. With a number it calls getppid that often instead.
+// Prints the kernel's counts over that time. With a number it calls getppid that many times instead.
 
 #include <sched.h>
 #include <stdio.h>

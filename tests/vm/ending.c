@@ -78,7 +78,7 @@ static void *rename_first(void *unused) {
 
 int main(int argc, char **argv) {
     if (argc < 2) {
-        return prctl(PR_SET_NAME, "anew", 0, 0, 0);
+        return prctl(PR_SET_NAME, "fresh", 0, 0, 0);
     }
     int rounds = atoi(argv[1]);
     for (round_number = 1; round_number <= rounds; round_number++) {

@@ -31,13 +31,13 @@ fn threads_that_end_can_be_renamed_by_anybody() {
     trace.check();
     let named = |name: &str| trace.of(PID_NAME).filter(|e| trace.event_name(e) == name).count();
     assert!(
-        named("zombie") > 10 && named("ending") > 10 && named("brief") > 10 && named("anew") > 2,
+        named("zombie") > 10 && named("ending") > 10 && named("brief") > 10 && named("fresh") > 2,
         "the end of the trace has no rounds"
     );
 }
 
-/// What a thread does between its return from a call and its program is not in the call. Of the night: in the gate `held`
-/// asks the same of a thread that stops itself.
+/// A thread's work between its return from a call and its program is not in the call. Of the night: in the gate `held`
+/// tests the same with a thread that stops itself.
 #[cfg(feature = "night")]
 #[test]
 fn a_thread_that_was_stopped_has_returned_from_its_call() {
@@ -57,7 +57,7 @@ fn a_thread_that_was_stopped_has_returned_from_its_call() {
     let trace = Recording::read_whole(&run.file("t.raw"));
     let stopped = run.number("stopped") as u32;
     assert!(trace.switches().any(|e| e.arg == stopped), "it did not run");
-    // Where it ends it may be in a call of those that it made since, and be told of on another CPU.
+    // At the end it may be in one of the calls that it made since, and be recorded on another CPU.
     let is_call = |e: &&Event| (SYSCALL..=SYSCALL_LAST).contains(&e.event());
     let first = trace.events.events.iter().filter(is_call).find(|e| e.pid.number() == stopped).expect("its end").ts;
     let inside = trace.of(OPEN_CALL).filter(|e| e.arg == stopped && e.ts < first);

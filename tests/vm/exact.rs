@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Counts in a trace against what the workload and the kernel counted.
+//! Counts in a trace against the counts of the workload and the kernel.
 
 use postprocess::event::number::SYSCALL;
 use postprocess::time::Time;
@@ -31,7 +31,7 @@ fn as_many_getppid_as_were_called_and_the_switches_the_kernel_counted() {
     assert_eq!(program.len(), 1, "{program:?}");
     let calls: Vec<_> = trace.of(GETPPID).filter(|e| program.contains(&e.pid)).collect();
     assert_eq!(calls.len(), 20_000);
-    // A span that an interrupt cut continues after it: pieces of one call are told by what stands between them.
+    // A span that an interrupt cut continues after it: pieces of one call are recognized by the spans between them.
     let spans = trace
         .spans
         .spans

@@ -78,7 +78,7 @@ static int ask(int type, struct sockaddr_in *address, uint32_t count) {
             if (send(s, &sent, sizeof sent, 0) != sizeof sent && type == SOCK_STREAM) {
                 err(1, "ask");
             }
-            // A datagram may be lost, or nobody be there yet: it is sent again, as another.
+            // A datagram may be lost, or the server not started yet: it is sent again, as another.
             if (recv(s, &got, sizeof got, MSG_WAITALL) == sizeof got && got.answer == ANSWER(sent.number)) {
                 break;
             }

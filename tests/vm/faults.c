@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Raises each exception that a program can raise as often as it is told, and continues after each by a signal handler.
+// Raises each exception that a program can raise the given number of times, and continues after each by a signal
+// handler.
 
 #define _GNU_SOURCE
 #include <err.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Exceptions and 32-bit system calls of programs, against what the programs counted.
+//! Exceptions and 32-bit system calls of programs, against the programs' counts.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const FAULTS: [(u32, &str); 7] =
 const CALLS: [(u32, &str, usize); 5] =
     [(2, "fork", 1), (7, "waitpid", 1), (20, "getpid", 1001), (41, "dup", 1000), (45, "brk", 1000)];
 
-/// How many events of each number the threads of a program have.
+/// Number of events of each number that the threads of a program have.
 fn counts(trace: &Recording, program: &str) -> BTreeMap<u32, usize> {
     let pids = trace.pids_of(program);
     let mut counts = BTreeMap::new();

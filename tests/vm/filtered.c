@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes system call 1023 under a filter that denies it, by an errno or, with an argument, by a signal: what the program
-// is answered, and what a handler of that signal finds.
+// Makes system call 1023 under a filter that denies it, by an errno or, with an argument, by a signal: checks the
+// program's return value, and the values that a handler of that signal finds.
 
 #define _GNU_SOURCE
 #include <errno.h>

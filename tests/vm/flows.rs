@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Packets of chosen ports, of programs that nobody changed: each is there when it is sent and when it arrives, as many
-//! as the kernel counted, and what is sent again is told so.
+//! Packets of chosen ports, of unmodified programs: each is there when it is sent and when it arrives, as many as the
+//! kernel counted, and retransmissions are marked as such.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn all_arrive(trace: &Recording) -> usize {
     sent.values().map(Vec::len).sum()
 }
 
-/// What the kernel's line of TCP counts, printed as `NAME=COUNT`; `segments NAME`.
+/// The kernel's counters of TCP, printed as `NAME=COUNT`; `segments NAME`.
 const SEGMENTS: &str = r#"
     segments() { awk -v name=$1 '/^Tcp:/ && !c { for (n = 1; n <= NF; n++) if ($n == "InSegs") c = n; next }
         /^Tcp:/ { print name "=" $c }' /proc/net/snmp; }

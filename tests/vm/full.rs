@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A recorder whose memory is too small: what is lost is counted, what is kept is right.
+//! A recorder whose memory is too small: losses are counted, and the kept part is right.
 
 use postprocess::event::number::LOST;
 
@@ -21,7 +21,7 @@ fn a_full_recorder_keeps_the_oldest_and_counts_the_rest() {
     let lost = trace.events.meta.lost;
     assert!(lost > 1000, "{lost}");
     let told: u64 = trace.of(LOST).map(|gap| u64::from(gap.arg)).sum();
-    assert_eq!(told, lost, "the last block of each CPU says how much is missing after it");
+    assert_eq!(told, lost, "the last block of each CPU has the number of losses after it");
     assert!(run.err.contains(&format!(" {lost} events lost")), "{}", run.err);
     assert_eq!(std::fs::metadata(run.file("t.raw")).unwrap().len() >> 16, 16, "16 blocks are in 1 MiB");
     trace.check();

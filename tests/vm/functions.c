@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A program that computes in a function with another put into it, then in one of a library, then in both again as a child
-// that loads nothing: a second each, or as many as its argument says. With -DLIBRARY, the library.
+// that loads nothing: a second each, or as many as its argument. With -DLIBRARY, the library.
 
 #include <stdlib.h>
 #include <sys/wait.h>

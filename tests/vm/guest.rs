@@ -25,15 +25,15 @@ pub const STUCK: [&str; 6] = [
     "rcupdate.rcu_cpu_stall_suppress=1 irqaffinity=0 isolcpus=domain,managed_irq,1 nowatchdog",
 ];
 
-/// Among a guest's options: its CPUs run at the same time, as fast as the host lets them, so that what two of them do can
-/// meet in any way. Those of any other guest take turns, and its time is counted by instructions: whatever else the host
-/// does is not seen there.
+/// Among a guest's options: its CPUs run at the same time, as fast as the host lets them, so that their actions can
+/// meet in any way. Those of any other guest take turns, and its time is counted by instructions: other work of the
+/// host has no effect there.
 pub const AT_ONCE: &str = "--at-once";
 
-/// Whether tests take their longest form: `cargo xtask soak`.
+/// Returns whether tests take their longest form: `cargo xtask soak`.
 pub const SOAK: bool = cfg!(feature = "soak");
 
-/// How much of something a test does: in the gate (`cargo xtask test`), in `cargo xtask night`, in `cargo xtask soak`.
+/// Amount of something in a test: in the gate (`cargo xtask test`), in `cargo xtask night`, in `cargo xtask soak`.
 pub const fn by_form<T: Copy>(gate: T, night: T, soak: T) -> T {
     match (SOAK, cfg!(feature = "night")) {
         (true, _) => soak,
@@ -42,16 +42,16 @@ pub const fn by_form<T: Copy>(gate: T, night: T, soak: T) -> T {
     }
 }
 
-/// The seed of what a test leaves to chance: one of the gate's, or of this night's.
+/// The seed of a test's random choices: one of the gate's, or of this night's.
 pub fn seed() -> u32 {
     let seed = env::var("KUTRACE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok()).unwrap_or(1);
     println!("seed {seed}");
     (seed % 32_768) as u32
 }
 
-/// A script ends at the first command that fails, and says which. `await COMMAND` waits until a command succeeds, and ends
-/// the script if it does not in more time than any load of the host takes. What one process writes while another looks
-/// goes to `$OUT`, which is in the share at the end: see [`looked_at_in_share`].
+/// A script ends at the first command that fails, and names it. `await COMMAND` waits until a command succeeds, and
+/// ends the script if it does not in more time than any load of the host takes. A file that one process writes while
+/// another looks goes to `$OUT`, whose content is in the share at the end: see [`looked_at_in_share`].
 const STRICT: &str = r#"set -e
 trap 'echo "job.sh: line $LINENO: $BASH_COMMAND" >&2' ERR
 await() {
@@ -64,14 +64,15 @@ mkdir $OUT
 trap 'cp -r $OUT/. $SHARE' EXIT
 "#;
 
-/// What a script waits for in a file of the share, whose name exists already. Whoever looks at such a file for the first
-/// time gives it the size that the host knows (9p, cache=mmap), and what another process has just written is lost.
+/// Returns a wait of the script for the content of a file in the share, if it has one. The first process that looks at
+/// such a file gives it the size that the host knows (9p, cache=mmap), and data that another process has just written
+/// is lost.
 fn looked_at_in_share(script: &str) -> Option<&str> {
     let waits = |part: &&str| ["until ", "while ", "await "].iter().any(|word| part.contains(word));
     script.split([';', '\n']).filter(waits).find(|part| part.contains("$SHARE/") && !part.contains("-e $SHARE/"))
 }
 
-/// What a script left.
+/// Results of a script.
 pub struct Run {
     /// The folder that was /mnt/share.
     pub share: Share,
@@ -79,7 +80,7 @@ pub struct Run {
     pub status: i32,
     /// Its standard output.
     pub out: String,
-    /// Its standard error, and what xtask said.
+    /// Its standard error, and the messages of xtask.
     pub err: String,
 }
 
@@ -102,8 +103,8 @@ impl Run {
     }
 }
 
-/// The folder of a guest's results, which goes with its test. When that fails it stays, with the kernel's messages beside
-/// it, in the folder that `KUTRACE_FAILED` names.
+/// The folder of a guest's results, which is removed with its test. When that fails it stays, together with the
+/// kernel's messages, in the folder that `KUTRACE_FAILED` names.
 pub struct Share {
     above: TempDir,
 }
@@ -115,7 +116,7 @@ impl Share {
         share
     }
 
-    /// Where it is on the host.
+    /// Its place on the host.
     pub fn path(&self) -> PathBuf {
         self.above.path().join("share")
     }
@@ -169,7 +170,7 @@ pub fn run(options: &[&str], script: &str) -> Run {
     run_beside(options, script, |_, _| ())
 }
 
-/// As [`run`], while `beside` runs on the host; it is given the share, and told when the guest's time is over.
+/// Like [`run`], while `beside` runs on the host; it gets the share, and is notified of the end of the guest's time.
 pub fn run_beside(options: &[&str], script: &str, beside: impl FnOnce(&Path, &AtomicBool) + Send) -> Run {
     let _turn = turn_for(options);
     run_at_once(options, script, beside)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Guests of the guest, by KVM as Debian's kernel has it: exits are what KVM counted, and the trace of a guest lies inside
+//! Guests of the guest, by KVM in Debian's version: exits match KVM's counters, and the trace of a guest lies inside
 //! that of its host.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ use crate::trace::Recording;
 /// five times as long.
 const OPTIONS: [&str; 5] = [guest::AT_ONCE, "--kernel", "stock", "--timeout", "900"];
 
-/// How often the guest was left, by reason.
+/// Number of exits of the guest, by reason.
 fn exits(trace: &Recording) -> BTreeMap<String, u64> {
     let mut exits = BTreeMap::new();
     for e in trace.of(GUEST_EXIT) {
@@ -77,7 +77,7 @@ fn exits_are_by_reason_what_kvm_counted() {
     assert!((counted + 21..counted + 200).contains(&all), "{all} exits, of which KVM counted {counted} in the first");
     assert_eq!(trace.of(GUEST_ENTER).count() as u64, all);
     assert_eq!(of("unknown"), 0);
-    // Each is a span of its own inside of the call, and tells why it ended.
+    // Each is a span of its own inside the call, and has the reason of its end.
     let guest = |s: &&Span| s.what == What::Run(Activity::Call(Work::Guest));
     let spans: Vec<_> = trace.spans.spans.iter().filter(guest).collect();
     assert!(spans.len() as u64 >= all);
@@ -95,7 +95,7 @@ fn merged(path: &Path) -> Recording {
     trace
 }
 
-/// What the guest of the guest does: 3 s of work that enters and leaves the kernel, with pauses, on both CPUs.
+/// Work of the guest of the guest: 3 s that enter and leave the kernel, with pauses, on both CPUs.
 const WORK: &str = r#"
 for cpu in 0 1; do
     taskset -c $cpu perl -e '
@@ -143,8 +143,8 @@ JOB
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [inside, all, ..] = numbers[..] else { panic!("{line}") };
     assert!(all > 10_000 && inside * 10_000 >= all * 9_999, "{line}");
-    // A guest that pauses halts, and goes on: without a sleep, if what it waits for has come while it was on its way, as
-    // more often happens the later its CPU runs.
+    // A guest that pauses halts, and continues: without a sleep, if the event it waits for has come while it was on its
+    // way, as more often happens the later its CPU runs.
     let host = Recording::read(&run.file("host.trace"));
     let halts = exits(&host).get("hlt").copied().unwrap_or_default();
     assert!(halts > 100 && host.of(GUEST_WAKE).count() as u64 * 2 > halts, "{halts} {}", host.of(GUEST_WAKE).count());
@@ -160,7 +160,7 @@ JOB
         stolen("stolen:exit_"),
         stolen("stolen:ran_perl")
     );
-    // And is a cause of what it delayed.
+    // And is a cause of the time that it delayed.
     let why = machines::control().arg("why").arg(&out).args(["--run", "perl", "--top", "1000"]).output().unwrap();
     let why = String::from_utf8_lossy(&why.stdout).into_owned();
     assert!(why.contains("stolen: the host ran perl."), "{why}");
@@ -169,12 +169,12 @@ JOB
     knows_what_its_host_took(&run.file("guest.trace"), &both);
 }
 
-/// Of the time of spans, how much lies in a range.
+/// Time of spans that lies in a range.
 fn within<'a>(spans: impl Iterator<Item = &'a Span>, (from, to): (Time, Time)) -> Time {
     spans.map(|s| ((s.start + s.dur).min(to) - s.start.max(from)).max(Time::ZERO)).sum()
 }
 
-/// What the guest alone knows is what its own kernel counted, and what its host's threads waited for their CPU.
+/// The guest's own facts match its own kernel's counters and its host's waits of threads for their CPU.
 fn knows_what_its_host_took(path: &Path, both: &Recording) {
     let bytes = fs::read(path).unwrap();
     let guest = Recording::read(path);
@@ -186,14 +186,14 @@ fn knows_what_its_host_took(path: &Path, both: &Recording) {
     let longest = Time(guest.of(STEAL).map(|e| i64::from(e.arg)).max().unwrap_or_default() / 10);
     for counted in source::trace(&bytes).unwrap().idle() {
         let told = Time(ns(&guest, counted.window, Some(counted.cpu.number())) as i64 / 10);
-        println!("cpu {}: {:?} by the kernel, {told:?} told", counted.cpu, counted.stolen);
+        println!("cpu {}: {:?} by the kernel, {told:?} recorded", counted.cpu, counted.stolen);
         assert!(
             (counted.stolen - told).abs() <= Time(2_800_000) + longest + longest,
             "{counted:?} {told:?} {longest:?}"
         );
         assert!(told > Time(20_000_000), "{told:?}");
     }
-    // Its host says for how long threads that run a CPU of it could run, and did not.
+    // Its host records the time for which threads that run its CPUs were ready, and did not run.
     let threads: BTreeSet<Pid> = both.of(GUEST_ENTER).map(|e| e.pid).collect();
     let intervals = &both.events.meta.intervals;
     let of_guest = |cpu: u32| cpu > 0;
@@ -204,9 +204,9 @@ fn knows_what_its_host_took(path: &Path, both: &Recording) {
     };
     let waited = within(both.spans.spans.iter().filter(could_run), (from, to));
     let told = Time(ns(both, (from, to), None) as i64 / 10);
-    println!("the host's threads waited {waited:?}, the guest was told {told:?}");
+    println!("the host's threads waited {waited:?}, the guest recorded {told:?}");
     assert!((waited - told).abs() <= told / 20 + Time(1_000_000), "{waited:?} {told:?}");
-    // Where the host is not in the trace, that is drawn where the CPU was not run, as the host would say.
+    // If the host is not in the trace, that is drawn where the CPU was not run, as the host would show it.
     let mut alone = both.events.clone();
     alone.events.retain(|e| !matches!(e.what, Said::Point(Point::Stolen | Point::StolenReturn)));
     let (alone, _) = span::build(alone);
@@ -221,7 +221,7 @@ fn knows_what_its_host_took(path: &Path, both: &Recording) {
     println!("{} pieces are drawn, {all:?}, of which {right:?} were not run by the host", drawn.len());
     assert!(all.0 * 100 >= told.0 * 99 && right.0 * 10 >= all.0 * 8, "{told:?} {all:?} {right:?}");
     let steals = both.spans.spans.iter().filter(|s| s.point() == Some(Point::Steal) && s.start >= from);
-    assert_eq!(steals.count(), 0, "the host says itself what it did");
+    assert_eq!(steals.count(), 0, "the host records its own work");
     let said = |command: &[&str]| {
         let out = machines::control().args(command).arg(path).output().unwrap();
         String::from_utf8_lossy(&out.stdout).into_owned()
@@ -264,7 +264,7 @@ JOB
     let timer = IRQ + vector::HYPERV_TIMER;
     let [begins, ends] = [timer, timer | RETURN_BIT].map(|number| trace.of(number).count());
     assert!(begins > 200 && begins.abs_diff(ends) <= 2, "{begins} begin, {ends} end");
-    // Each tells what it came in.
+    // Each names the activity it came in.
     let samples = [PC_USER, PC_KERNEL].map(|number| trace.of(number.into()).count());
     assert!(samples[0] > 50 && begins.abs_diff(samples.iter().sum()) <= 2, "{samples:?} of {begins}");
 }

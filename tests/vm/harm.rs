@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Nobody is harmed by a trace: neither the programs that mark, nor the machine, nor who may not do what he tries.
+//! A trace harms neither the programs that mark, nor the machine, nor a user who tries a forbidden act.
 
 use kutrace_format::abi::command::{IOCTL_ACQUIRE, IOCTL_FORGET};
 use kutrace_format::abi::programs::{IOCTL_QUOTA, IOCTL_TAKEN};
@@ -26,13 +26,13 @@ const WORDS: &str = r#"
 
 const STOCK: [&str; 2] = ["--kernel", "stock"];
 
-/// Of every one of these names, how many marks there are.
+/// Number of marks of each of these names.
 fn marks(trace: &Recording, name: &str) -> usize {
     trace.of(PROGRAM_MARK).filter(|e| trace.event_name(e).starts_with(name)).count()
 }
 
-/// Root and an ordinary user with the capability to trace get copies of what programs have, and nothing else. A program
-/// that got nothing is told of, too.
+/// Root and an ordinary user with the capability to trace get copies of programs' memory, and nothing else. A program
+/// that got nothing is reported, too.
 #[test]
 fn the_memory_of_a_program_is_nobody_else_s_to_change() {
     let run = guest::succeed(
@@ -66,7 +66,7 @@ fn the_memory_of_a_program_is_nobody_else_s_to_change() {
     assert_eq!(marks(&Recording::read_whole(&run.file("after.raw")), "a_name"), 4);
 }
 
-/// As in a sandbox. The memory that it asks for meanwhile does not belong to a file.
+/// As in a sandbox. The memory requested in it does not belong to a file.
 #[test]
 fn a_limit_on_the_size_of_files_ends_no_program_that_marks() {
     let run = guest::succeed(
@@ -107,7 +107,7 @@ fn on_a_stock_kernel_no_call_answers_what_a_filter_denied() {
     assert_eq!(trace.of(MARK_A).map(|e| trace.event_name(e)).collect::<Vec<_>>(), ["mark_a=mine"]);
 }
 
-/// Each of these waits for memory that its user keeps from coming. Whoever else asks is answered all the same.
+/// Each of these waits for memory that its user keeps from coming. Requests of others are served all the same.
 #[test]
 fn memory_that_never_comes_keeps_nobody_else_waiting() {
     let run = guest::succeed(
@@ -139,7 +139,7 @@ fn memory_that_never_comes_keeps_nobody_else_waiting() {
     assert_eq!(marks(&Recording::read_whole(&run.file("t.raw")), "victim"), 4);
 }
 
-/// On CPU 1 a program waits in a page fault, whose end the kernel is asked to tell of. The CPU goes while the trace
+/// On CPU 1 a program waits in a page fault, whose end the kernel is requested to report. The CPU goes while the trace
 /// ends, between the last probe and the end of that.
 #[test]
 fn a_cpu_that_goes_while_a_trace_ends_leaves_nothing_behind() {
@@ -147,7 +147,7 @@ fn a_cpu_that_goes_while_a_trace_ends_leaves_nothing_behind() {
         &["--kernel", "stock", "--cpus", "2", "--beside"],
         &format!(
             "{WORDS}
-            # Whichever program returns from the kernel there is told that.
+            # Any program that returns from the kernel there is notified of that.
             for task in /proc/[0-9]*; do taskset -acp 0 ${{task#/proc/}} >/dev/null 2>&1 || true; done
             insmod $KUTRACE_BESIDE/linger.ko
             cpu=/sys/devices/system/cpu/cpu1/online
@@ -199,7 +199,7 @@ fn no_trace_begins_while_the_machine_goes_to_sleep() {
     );
 }
 
-/// What the holder's trace needs, and what an earlier kernel left, is not taken away by another.
+/// Memory for the holder's trace, and memory that an earlier kernel left, is not taken away by another.
 #[test]
 fn what_belongs_to_the_holder_is_refused_to_others() {
     let run = guest::succeed(
@@ -249,13 +249,13 @@ fn a_program_that_began_before_the_module_attaches_and_then_keeps_it() {
                 r#"{WORDS}
                 cp $BIN/later .
                 coproc later {{ ./later; }}
-                say() {{ echo $1 >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
-                say memory
+                order() {{ echo $1 >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
+                order memory
                 insmod $KUTRACE_MODULE
                 kutrace_control go
-                say memory
-                say attach
-                say memory
+                order memory
+                order attach
+                order memory
                 kutrace_control stop $SHARE/t.raw
                 ! rmmod kutrace 2>said
                 cat said

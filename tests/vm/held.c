@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What makes a thread wait that does not ask for it, and what a thread does on its way out of the kernel. The first
-// argument says what:
-//   spin SECONDS    computes for so long
-//   stop SECONDS    stops itself, and when it continues computes for so long
-//   eat MIB         writes to so much memory
-//   write MIB FILE  writes so much to a file
+// Makes a thread wait against its will, and makes work on a thread's way out of the kernel. The first argument selects
+// the case:
+//   spin SECONDS    computes for this long
+//   stop SECONDS    stops itself, and when it continues computes for this long
+//   eat MIB         writes to this much memory
+//   write MIB FILE  writes this much to a file
 //   signals N       sends itself N signals, and puts as many files in the places of others
 
 #define _GNU_SOURCE

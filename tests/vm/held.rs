@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What holds threads up without being asked: quotas, freezers, stops, memory, the disk; and work on their way out.
+//! Threads held up against their will: quotas, freezers, stops, memory, the disk; and work on their way out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ fn count(trace: &Recording, program: &str, number: u32, name: &str) -> usize {
     trace.of(number).filter(|e| pids.contains(&e.pid) && trace.event_name(e) == name).count()
 }
 
-/// The groups a program's threads are said to be in.
+/// The recorded groups of a program's threads.
 fn groups(trace: &Recording, program: &str) -> BTreeSet<u32> {
     let pids = trace.pids_of(program);
     let group = |e: &Event| match e.what {
@@ -32,7 +32,7 @@ fn groups(trace: &Recording, program: &str) -> BTreeSet<u32> {
     trace.events.events.iter().filter_map(group).collect()
 }
 
-/// How long each group was throttled, in units of 10 ns, all CPUs together; and how often.
+/// Time for which each group was throttled, in units of 10 ns, all CPUs together; and the number of times.
 fn throttled(trace: &Recording) -> BTreeMap<u32, (i64, usize)> {
     let mut since = BTreeMap::new();
     let mut sums: BTreeMap<u32, (i64, usize)> = BTreeMap::new();
@@ -93,7 +93,7 @@ fn a_quota_is_told_for_its_group_and_those_below() {
     assert!(alike >= 2, "the outer and the inner group: {sums:?}");
     assert!(sums.values().filter(|&&(_, n)| n < times).count() >= 3, "those made late: {sums:?}");
     assert!(sums.values().all(|&(other, n)| n <= times && other <= time + time / 100), "{sums:?}");
-    // Who is moved into the group is said to be in it at once, in the call that moves it.
+    // A thread that is moved into the group is recorded in it at once, in the call that moves it.
     let moved = trace.events.events.iter().find(|e| e.what == What::Fact(Fact::Group(inner))).unwrap();
     let in_write = |s: &Span| s.event() == WRITE && (s.start..=s.start + s.dur).contains(&moved.ts);
     assert!(trace.spans.spans.iter().any(in_write), "{moved:?}");
@@ -115,7 +115,7 @@ fn threads_are_in_the_control_groups_that_they_were_put_into() {
         mkdir -p system.slice/web.service batch short removed
         (echo $BASHPID >system.slice/web.service/cgroup.procs; exec /tmp/held spin 30) & web=$!
         kutrace_control go
-        # Begins and ends while it is recorded, made by one that is told.
+        # Begins and ends while it is recorded, made by a recorded one.
         (echo $BASHPID >batch/cgroup.procs; /tmp/held spin 0.3; sleep 30) & batch=$!
         # All of it ends, and of the last the group is removed, too.
         (echo $BASHPID >short/cgroup.procs; /tmp/held spin 0.2)

@@ -33,7 +33,7 @@ static long now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-// Each sample wakes whoever would read it, by work that the interrupt leaves for another one.
+// Each sample wakes any reader of it, by work that the interrupt leaves for another one.
 static void sample(void) {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,

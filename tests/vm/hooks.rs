@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Hooks that nothing else tells apart, each against what the kernel or a program counted. tests/mutants/hooks.txt says
-//! which test fails without which hook.
+//! Hooks that no other test distinguishes, each against the counts of the kernel or a program. tests/mutants/hooks.txt
+//! lists the test that fails without each hook.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,8 @@ use crate::trace::Recording;
 
 const CLONE_RETURN: u32 = (SYSCALL + 56) | RETURN_BIT;
 const MACHINE_CHECK: u32 = TRAP + trap::MACHINE_CHECK;
-/// What `mwait` says of polling, of hlt, of an I/O port (in the night), and of the state of provoke.c that watches a word.
+/// Hints of `mwait` for polling, for hlt, for an I/O port (in the night), and for the state of provoke.c that watches a
+/// word.
 const POLLING: u32 = 253;
 const HLT: u32 = 254;
 const IO_PORT: u32 = 255;
@@ -71,14 +72,15 @@ LOAD
     forks_are_named_and_return_in_the_child(&trace);
     assert!(trace.of(PID_NAME).any(|e| trace.event_name(e) == "renamed"));
 
-    // What the kernel says that it idles by.
+    // The kernel's name for its way to idle.
     let hints: BTreeSet<u32> = trace.of(MWAIT).map(|e| e.arg).collect();
     assert_eq!(hints, [if run.number("mwait") == 1 { 0 } else { HLT }].into());
     let (sleeps, unexplained) = ends_of_sleep(&trace);
     assert!(unexplained.is_empty(), "{} of {sleeps}: {:?}", unexplained.len(), unexplained.first());
 }
 
-/// A tick that finds a program, or the kernel at work, counts as 4 ms of that; the kernel shows hundredths of a second.
+/// A tick during a program, or during the kernel's work, counts as 4 ms of that; the kernel shows hundredths of a
+/// second.
 fn each_tick_has_a_sample(run: &Run, trace: &Recording) {
     let window = Window::new(trace, proof::BEFORE + 4, proof::AFTER + 4);
     let mut all = 0;
@@ -108,7 +110,7 @@ fn forks_are_named_and_return_in_the_child(trace: &Recording) {
     let returned = trace.of(CLONE_RETURN).filter(|e| e.ret == 0 && pids.contains(&e.pid));
     let children: BTreeSet<Pid> = returned.map(|e| e.pid).collect();
     assert!(children.len() > FORKS, "{children:?}");
-    // And each has its name from where it is made runnable, not only from where it runs.
+    // And each has its name from the time it is made runnable, not only from the time it runs.
     let when = |number, pid: Pid| trace.of(number).find(|e| e.arg == pid.number()).map(|e| e.ts);
     for pid in children {
         let (named, woken) = (when(PID_NAME, pid), when(RUNNABLE, pid));
@@ -116,9 +118,10 @@ fn forks_are_named_and_return_in_the_child(trace: &Recording) {
     }
 }
 
-/// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who
-/// stores records it right after that, perhaps when the CPU is idle but not yet asleep. A CPU that polls continues
-/// doing so after an interrupt that wakes nobody; one that balanced the load last may have taken a thread itself.
+/// Number of times a CPU left a sleep that a store can end, and their moments without interrupt and without store. The
+/// CPU that stores records it right after that, perhaps when the other is idle but not yet asleep. A CPU that polls
+/// continues doing so after an interrupt that wakes no thread; one that balanced the load last may have taken a thread
+/// itself.
 fn ends_of_sleep(trace: &Recording) -> (usize, Vec<(CpuId, i64)>) {
     let mut stores: BTreeMap<CpuId, Vec<i64>> = BTreeMap::new();
     trace.of(MONITOR_STORE).for_each(|e| stores.entry(CpuId::new(e.arg)).or_default().push(e.ts.0));
@@ -234,7 +237,7 @@ fn each_idle_state_of_acpi_is_recorded() {
     assert!(entered[1] > 10 && entered[2] > 1000, "{entered:?}");
 }
 
-/// Traces two CPUs while `idle` runs, and says what cpuidle counts.
+/// Traces two CPUs while `idle` runs, and returns the counts of cpuidle.
 const IDLE: &str = r#"
     usage() {
         for cpu in 0 1; do for state in 0 1 2; do
@@ -250,7 +253,7 @@ const IDLE: &str = r#"
     usage outer_end
     "#;
 
-/// How often the two CPUs entered each idle state, by its hint; that must be as often as cpuidle counted.
+/// Number of times the two CPUs entered each idle state, by its hint; it must equal the count of cpuidle.
 fn idle_states_entered(run: &Run, trace: &Recording, hints: [u32; 3]) -> [u64; 3] {
     let mut entered = [0; 3];
     for cpu in [0, 1].map(CpuId::new) {
@@ -308,7 +311,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
         kutrace_control go
         for cpu in 0 1 2 3; do taskset -c $cpu perl -e '$n++ while 1' & done
         hogs=$(jobs -p)
-        say_checks & says=$!
+        say_checks & checks=$!
         sleep 0.2
         touch $SHARE/busy
         until [ -e $SHARE/enough ]; do sleep 0.1; done
@@ -316,7 +319,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
         sleep 0.2
         touch $SHARE/idle
         until [ -e $SHARE/over ]; do sleep 0.1; done
-        kill $says
+        kill $checks
         kutrace_control stop $SHARE/t.raw
         awk '$1 == "MCE:" { print "after=" $2 + $3 + $4 + $5 }' /proc/interrupts
         "#,
@@ -394,8 +397,8 @@ fn what_a_kernel_seldom_does_is_told() {
     assert!(arrived, "{first:?}");
 }
 
-/// Traces begin and end while what an interrupt belongs to is freed and made anew. The debug kernel says so if anything
-/// that is gone is read.
+/// Traces begin and end while the owner of an interrupt is freed and made again. The debug kernel reports any access to
+/// freed memory.
 #[test]
 fn a_device_that_goes_takes_its_vector_along() {
     let debug = &["--kernel", "debug", "--timeout", "3600"][..];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! CPUs that go offline and come back, at any moment: a CPU's last block is complete while it is away, its first event
-//! says that it is back, and nothing is recorded after the stop.
+//! records that it is back, and nothing is recorded after the stop.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::trace::{self, Recording};
 
 /// Traces of each kind.
 const ROUNDS: usize = guest::by_form(3, 6, 60);
-/// How often a CPU goes or comes meanwhile, at least: in the soak as often as in a day with one each minute.
+/// Least number of times that a CPU goes or comes in a test: in the soak as often as in a day with one each minute.
 const TOGGLES: u64 = guest::by_form(24, 48, 1440);
 /// From the moment of a stop or a snapshot until the last CPU has ended its block. It is an interrupt; but the host may let
 /// a CPU wait for as long as it likes.
@@ -91,7 +91,7 @@ fn traces_are_whole_while_cpus_come_and_go() {
     assert!(gone >= ROUNDS && back >= ROUNDS, "CPUs went {gone} times and came {back} times");
 }
 
-/// A block after which its CPU went says so with its last entry, and the next one with its first.
+/// A block after which its CPU went offline records that with its last entry, and the next one with its first.
 fn each_cpu_says_when_it_is_there(blocks: &Blocks, name: &str) {
     for (cpu, of_cpu) in &blocks.cpus {
         let place = |sequence: u64| format!("{name}: cpu {cpu}, block {sequence}");

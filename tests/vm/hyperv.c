@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Preloaded into QEMU: KVM has Hyper-V's interfaces, but QEMU 7.2 shows them by another name than Linux looks for, and does
-// not know the one that says that the TSC is as good as ever.
+// Preloaded into QEMU: KVM has Hyper-V's interfaces, but QEMU 7.2 shows them by another name than Linux looks for, and
+// does not know the one by which the TSC counts as reliable.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/kvm.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Marks once for each line that it reads, and prints what the mark answered: a program that outlives traces and
-// modules. Without a module the answer of the system call is not 0, so a 0 there shows that none was made. The line
-// "memory" is for a mark in memory, and "attach" to look for the recorder once more.
+// Marks once for each line that it reads, and prints the mark's return value: a program that outlives traces and
+// modules. Without a module the return value of the system call is not 0, so a 0 there shows that none was made. The
+// line "memory" is for a mark in memory, and "attach" to look for the recorder once more.
 
 #include <kutrace.h>
 #include <kutrace_original.h>

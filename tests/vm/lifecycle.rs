@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What ends a trace or spoils it, and that it is said: sleep of the machine, a CPU that is stuck, programs that insert
-//! too much; and what may be asked for at all.
+//! Events that end or spoil a trace, and their reports: sleep of the machine, a CPU that is stuck, programs that insert
+//! too much; and the permitted requests.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -20,8 +20,8 @@ use crate::blocks::Blocks;
 use crate::guest;
 use crate::trace::Recording;
 
-/// What the machine sleeps without: its root and the share are 9p, which does not survive the sleep of its device. So
-/// all that runs from then on is copied into memory, and what it leaves goes through the standard output.
+/// Devices that the machine sleeps without: its root and the share are 9p, which does not survive the sleep of its
+/// device. So all that runs from then on is copied into memory, and its results go through the standard output.
 const IN_MEMORY: &str = r#"
     mkdir -p /tmp/m/{bin,tmp,proc,sys,dev}
     for program in bash base64 checktrace dmesg grep kutrace_control; do
@@ -47,7 +47,7 @@ fn suspend_to_memory_ends_a_trace_and_every_tool_says_so() {
     sleep_ends_a_trace(&options, sleep, |over| wake(&monitor, over));
 }
 
-/// The whole memory is written to a disk and read from there again, without the machine's going off meanwhile.
+/// The whole memory is written to a disk and read from there again, without switching the machine off in between.
 ///
 /// Of the night: the distribution's kernel alone hibernates.
 #[cfg(feature = "night")]
@@ -60,8 +60,8 @@ fn hibernation_ends_a_trace_and_every_tool_says_so() {
     sleep_ends_a_trace(&options, sleep, |_| ());
 }
 
-/// In a guest with these options, `sleep` sends the machine to sleep; `beside` runs on the host until the guest's time is
-/// over.
+/// In a guest with these options, `sleep` sends the machine to sleep; `beside` runs on the host until the guest's time
+/// ends.
 fn sleep_ends_a_trace(options: &[&str], sleep: &str, beside: impl FnOnce(&AtomicBool) + Send) {
     let script = r#"
         if [ -b /dev/vda ]; then
@@ -169,7 +169,7 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
             status=0; "$@" 2>$SHARE/said.$1 || status=$?
             cat $SHARE/said.$1 >&2
             test $status = 3
-            grep -q 'CPU 1 takes no interrupts: its last block ends where it was seen' $SHARE/said.$1
+            grep -q 'CPU 1 takes no interrupts: its last block ends at the last event seen' $SHARE/said.$1
         }
         snapshot() { kutrace_control snapshot $SHARE/snapshot.raw; }
         stop() { kutrace_control stop $SHARE/stop.raw; }
@@ -252,7 +252,7 @@ fn no_command_waits_for_a_cpu_that_lets_nothing_else_run() {
     }
 }
 
-/// Whoever has to know which CPUs there are waits meanwhile, as `kutrace_control stop` does before it stops.
+/// Callers that need the set of CPUs wait in that time, as `kutrace_control stop` does before it stops.
 #[test]
 fn a_stop_ends_every_block_although_a_cpu_does_not_get_done_with_going() {
     let script = format!(
@@ -285,7 +285,7 @@ fn a_device_is_named_by_the_module_also_after_its_vector_moved() {
     let run = guest::succeed(
         &[],
         r#"
-        if [ -e /sys/kernel/debug/irq ]; then echo 'this kernel tells vectors by debugfs' >&2; exit 99; fi
+        if [ -e /sys/kernel/debug/irq ]; then echo 'this kernel shows vectors by debugfs' >&2; exit 99; fi
         irqs=$(awk '/virtio/ { sub(":", "", $1); print $1 }' /proc/interrupts)
         to() { for irq in $irqs; do echo $1 >/proc/irq/$irq/smp_affinity || true; done; }
         head -c 4000000 /dev/urandom >$SHARE/data

@@ -24,7 +24,7 @@ fn many_loads_and_unloads_under_load() {
     loads_and_unloads(guest::by_form(12, 30, 100), &["--cpus", "2"]);
 }
 
-/// Under KASAN, lockdep and PROVE_RCU: what they have to say fails the run.
+/// Under KASAN, lockdep and PROVE_RCU: their reports fail the run.
 #[cfg(feature = "soak")]
 #[test]
 fn a_thousand_loads_and_unloads_in_the_debug_kernel() {
@@ -50,7 +50,7 @@ fn a_module_for_another_table_of_hooks_is_refused() {
 }
 
 /// NMIs, until the background job is killed: the kernel answers each `l` with one on every other CPU, and with text.
-/// That keeps off the slow console, so what the kernel complains of is picked out of its log.
+/// That keeps off the slow console, so the kernel's complaints are picked out of its log.
 const NMIS: &str = r#"
     dmesg --console-level 1
     grep -E --line-buffered 'WARNING:|BUG:|KASAN:|Oops|INFO: (rcu|task|trying)' /dev/kmsg >$SHARE/complaints &

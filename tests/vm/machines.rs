@@ -24,13 +24,13 @@ use crate::truth::Counter;
 
 /// Requests of each recording, at most 1000 a second.
 const REQUESTS: u32 = guest::by_form(1000, 2000, 2000);
-/// What times of two machines are rounded to.
+/// Unit to which times of two machines are rounded.
 const ROUNDED: Time = Time(2);
 
-/// What is done on the host while a guest runs; it is given the guest's share.
+/// Work on the host while a guest runs; it gets the guest's share.
 type Beside<'a> = &'a (dyn Fn(&Path) + Sync);
 
-/// A guest: its script, its counter if it has one of its own, and what is done meanwhile.
+/// A guest: its script, its counter if it has one of its own, and the work on the host while it runs.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     script: &'a str,
@@ -43,8 +43,8 @@ fn guests(scripts: &[&str]) -> (TempDir, Vec<Run>) {
     run(&scripts.iter().map(|script| Job { script, counter: None, beside: &|_| () }).collect::<Vec<_>>())
 }
 
-/// Runs guests, each of which is connected to the next one by a cable: at `10.0.n.1` its end of the cable to the next, at
-/// `10.0.n.2` that guest's end of it.
+/// Runs guests, each of which is connected to the next one by a cable: its end of the cable to the next is at
+/// `10.0.n.1`, that guest's end at `10.0.n.2`.
 fn run(jobs: &[Job]) -> (TempDir, Vec<Run>) {
     let folder = tempfile::tempdir().unwrap();
     let end = |cable: usize, side: &str| folder.path().join(format!("{cable}{side}")).display().to_string();
@@ -91,7 +91,7 @@ pub fn control() -> Command {
     Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/release/kutrace_control"))
 }
 
-/// Merges traces as a user does; what was said.
+/// Merges traces as a user does; returns the messages.
 pub fn merge(traces: &[&Path], out: &Path) -> String {
     let merged = control().arg("merge").args(traces).arg("-o").arg(out).output().unwrap();
     let said = String::from_utf8_lossy(&merged.stderr).into_owned();
@@ -101,14 +101,14 @@ pub fn merge(traces: &[&Path], out: &Path) -> String {
     said
 }
 
-/// What a merged trace says of its last machine: the way to the first one's time.
+/// The attributes of the last machine of a merged trace: the way to the first one's time.
 fn shift(file: &[u8]) -> Shift {
     let Layout { machines, damage } = split(file).unwrap();
     assert!(damage.is_empty(), "{damage:?}");
     machines.last().unwrap().0.shift.clone()
 }
 
-/// When packets were recorded as these events.
+/// Times at which packets were recorded as these events.
 fn packets(trace: &[u8], numbers: &[u32]) -> Vec<Time> {
     let events = source::decode(trace).unwrap().events;
     events.iter().filter(|e| numbers.contains(&e.event())).map(|e| e.ts).collect()
@@ -154,11 +154,11 @@ fn two_guests_on_one_cable_have_one_time() {
         let said = merge(&[&traces[0], &traces[1]], &out);
         assert!(said.contains("machine1 = machine0 "), "{said}");
         let [file, a, b] = [&out, &traces[0], &traces[1]].map(|path| std::fs::read(path).unwrap());
-        // All that a merged trace says is what its parts say.
+        // A merged trace has exactly the facts of its parts.
         let [count, other] = [&a, &b].map(|trace| packets(trace, &[TX_FLOW, RX_FLOW]).len());
         assert!(count >= 2 * REQUESTS as usize, "{count}");
         assert_eq!(packets(&file, &[TX_FLOW, RX_FLOW]).len(), count + other);
-        // The counters run at one rate; the clocks, at what each kernel made of it.
+        // The counters run at one rate; the clocks at the rate that each kernel made of it.
         let rate = |trace: &[u8]| {
             let header = raw::parse(trace).unwrap().header;
             let counts = (header.stop.tsc - header.start.tsc) as f64;
@@ -179,13 +179,13 @@ fn two_guests_on_one_cable_have_one_time() {
     assert!((tcp - udp).abs() <= within_tcp + within_udp);
 }
 
-/// How fast the second guest's counter is, in parts of a million, and how far ahead: some seconds.
+/// Rate of the second guest's counter, in parts of a million, and its lead: some seconds.
 const FAST_PPM: i64 = 200;
 const AHEAD: u64 = 20_000_000_000;
 /// By how much it is set forward once: a fraction of a second.
 const STEP: u64 = 500_000_000;
 
-/// Two traces and what was merged of them, against counters that are known.
+/// Two traces and their merged trace, against counters that are known.
 struct Known<'a> {
     counters: [&'a Counter; 2],
     clocks: [raw::clock::Clock; 2],
@@ -212,7 +212,7 @@ impl Known<'_> {
     }
 }
 
-/// What `merge` printed: the offset and the bound in seconds, the rate in parts of a million.
+/// Output of `merge`: the offset and the bound in seconds, the rate in parts of a million.
 fn printed(said: &str) -> [f64; 3] {
     let words: Vec<&str> =
         said.lines().find(|line| line.contains("machine1 = machine0 ")).unwrap().split(' ').collect();
@@ -276,8 +276,8 @@ fn counters_that_are_apart_by_a_known_offset_and_rate_are_found_within_the_bound
         let known = |second| Known { counters: [first, second], clocks, shift: shift.clone() };
         let (start, stop) = (i128::from(header.start.tsc), i128::from(header.stop.tsc));
         if kind == "step" {
-            // Where between two packets the counter was set is not known. One that left tells nothing of a clock that
-            // is set forward after it; one that arrived does.
+            // The place between two packets at which the counter was set is not known. A packet that left shows nothing
+            // about a clock that is set forward after it; one that arrived does.
             assert!(said.contains(", in 2 parts"), "{said}");
             let arrived = packets(&b, &[RX_FLOW]).into_iter().map(|at| clocks[1].counter_at(at));
             let (all, rest): (Vec<_>, Vec<_>) = arrived.partition(|counter| *counter < before.at(early));
@@ -297,7 +297,7 @@ fn counters_that_are_apart_by_a_known_offset_and_rate_are_found_within_the_bound
         let seconds = (header.stop.monotonic_ns - header.start.monotonic_ns) as f64 / 1e9;
         println!("{kind}: wrong by up to {worst}, bound {within}; fast by {rate:e}, set {:e}", before.rate());
         assert!(Time::of_seconds((rate - before.rate()).abs() * seconds) <= within * 2, "{rate}");
-        // And by what was printed, of the clocks that the kernels made of their counters.
+        // And by the output, for the clocks that the kernels made of their counters.
         let [offset, bound, ppm] = printed(&said);
         let ends =
             [start, stop].map(|counter| (time(&clocks[0], first.at(before.host(counter))), time(&clocks[1], counter)));
@@ -334,7 +334,7 @@ fn three_guests_in_a_row_have_one_time() {
     let events = source::decode(&std::fs::read(&out).unwrap()).unwrap();
     let within: Vec<Time> = events.meta.machines.iter().map(|machine| machine.within.unwrap()).collect();
     assert!(within[0] == Time::ZERO && within[1] < within[2], "{within:?}");
-    // What the first waits for is on its way, or at the second, which waits for the third.
+    // The event that the first waits for is on its way, or at the second, which waits for the third.
     let why = control().arg("why").arg(&out).args(["--client", "exchange", "--json"]).output().unwrap();
     let said = String::from_utf8_lossy(&why.stdout).into_owned();
     assert!(why.status.success(), "{}", String::from_utf8_lossy(&why.stderr));

@@ -6,11 +6,11 @@
     allow(dead_code, unused_imports, reason = "tests of the night have parts that no other has")
 )]
 
-mod guest; // a script in a guest, and what it left
+mod guest; // a script in a guest, and its results
 mod turns; // which guests run at a time
 mod trace; // a trace through every stage
 mod blocks; // a raw file's blocks, each by itself
-mod audit; // a recording against what the kernel counted meanwhile
+mod audit; // a recording against the kernel's counters over the same time
 
 mod control; // every command of kutrace_control
 mod counters; // instructions and cache misses, in codes
@@ -24,7 +24,7 @@ mod ending; // threads that end while they are renamed
 mod denied; // calls that a filter or a tracer denies
 mod held; // quotas, freezers, stops, memory, disks
 mod nmi; // NMIs
-mod nonsense; // input that makes no sense
+mod nonsense; // invalid input
 mod flows; // packets of chosen ports
 mod proof; // nothing is missing: our counts are the kernel's
 mod hooks; // one test for each hook that no other test needs
@@ -53,6 +53,6 @@ mod machines; // several machines in one trace
 mod tracepoints; // the kernel's tracepoints and programs' probes, by name
 mod guests; // guests of the guest
 mod stock; // Debian's kernel as it is
-mod harm; // nobody is harmed by a trace
+mod harm; // a trace harms no process
 #[cfg(feature = "night")]
-mod sources; // hooks and tracepoints tell the same
+mod sources; // hooks and tracepoints record the same

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The library for programs: what they record in Rust, C, Python and through the original's interface is in the trace.
+//! The library for programs: records in Rust, C, Python and through the original's interface are in the trace.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,8 @@ use crate::trace::Recording;
 /// Marks of the second sort.
 const MARK_B: u32 = MARK_A + 1;
 
-/// Where the library and the examples are that xtask built; `take PROGRAM...` copies programs that use it, and it.
+/// The place of the library and the examples that xtask built; `take PROGRAM...` copies programs that use it, and the
+/// library.
 pub const TAKE: &str = "
     cd /tmp
     TOOLS=$(dirname $(command -v kutrace_control))
@@ -24,7 +25,7 @@ pub const TAKE: &str = "
     take() { cp $TOOLS/libkutrace.so . && (cd $BIN && cp $@ /tmp); }
     ";
 
-/// What programs recorded, in order, as `name argument`.
+/// Programs' records, in order, as `name argument`.
 fn recorded(trace: &Recording, program: &str) -> Vec<String> {
     let pids = trace.pids_of(program);
     let inserted = trace.events.events.iter().filter(|e| pids.contains(&e.pid));
@@ -33,18 +34,18 @@ fn recorded(trace: &Recording, program: &str) -> Vec<String> {
     of_programs.map(|e| format!("{} {}", trace.event_name(e), e.arg)).collect()
 }
 
-/// The names of the spans that are none of execution, with what they are.
+/// The names of the spans that are not execution, with their kinds.
 fn has_span(trace: &Recording, event: u32, name: &str) -> bool {
     trace.spans.spans.iter().any(|s| s.event() == event as i32 && trace.span_name(s) == name)
 }
 
-/// The number that the library gives to a name, as the trace tells it.
+/// The library's number of a name, as recorded in the trace.
 fn number(lines: &[String], name: &str) -> u32 {
     let with_number = |line: &String| line.split_once(' ')?.0.strip_prefix(name)?.strip_prefix('.')?.parse().ok();
     lines.iter().find_map(with_number).unwrap_or_else(|| panic!("no {name} in {lines:#?}"))
 }
 
-/// The part of a program that works on an RPC, with a queue and a lock, has left what the trace should show of it.
+/// The part of a program that works on an RPC, with a queue and a lock, has left the expected records in the trace.
 fn has_rpc(trace: &Recording, lines: &[String], language: &str, id: u32) {
     let step = |name: &str, arg: u32| format!("{language}_{name} {arg}");
     let get = format!("get.{id}");
@@ -201,7 +202,7 @@ fn each_call_answers_as_described_with_and_without_module_and_trace_also_of_a_pr
     assert_eq!(lines.iter().filter(|line| **line == format!("{part}.{id} {id}")).count(), 6);
 }
 
-/// The lines of api.c: `is_on test version`, an event, a name, and what is refused.
+/// The lines of api.c: `is_on test version`, an event, a name, and the refused calls.
 fn answers([on, test, version, event, name, refused]: [i32; 6]) -> String {
     let events =
         "mark_a mark_b mark_c mark_d span rpc_request enqueue rpc_end dequeue rpc_resume rpc_response lock_try \
@@ -239,7 +240,7 @@ fn threads_and_the_signal_handlers_that_interrupt_them_record_all_they_mean_to()
 
     let mut threads = BTreeSet::new();
     for pid in trace.pids_of("storm") {
-        // What the thread works on, where the handler interrupted it too; its marks, and its handler's.
+        // The work of the thread, where the handler interrupted it too; its marks, and its handler's.
         let (mut id, mut marks, mut signals) = (0, Vec::new(), 0);
         for e in trace.events.events.iter().filter(|e| e.pid == pid) {
             match e.event() {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Marks the trace before and after gaps in which CPU 1 sleeps or spins (`sleep:SECONDS`, `spin:SECONDS`) and CPU 0 has
-// nothing to do. A mark on CPU 1 is a call of sched_get_priority_max, one on CPU 0 of sched_get_priority_min; there are
-// MARKS of each at a time, of which some are not interrupted. Prints CLOCK_MONOTONIC right before and after each mark,
-// in ns: `CPU BEFORE AFTER`.
-
+// Marks the trace before and after gaps in which CPU 1 sleeps or spins (`sleep:SECONDS`, `spin:SECONDS`) and CPU 0 is
+// idle. A mark on CPU 1 is a call of sched_get_priority_max, one on CPU 0 of sched_get_priority_min; there are MARKS of
+// each at a time, some of which are not interrupted. Prints CLOCK_MONOTONIC right before and after each mark, in ns:
+// `CPU BEFORE AFTER`.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that never comes: its pages are asked of a userfaultfd that nobody reads.
+// Memory that never comes: its pages are requested from a userfaultfd that no process reads.
 //   never write|read|grants   has the recorder's device copy from or to such memory, and so waits for good
 //   never CPU                 touches it on that CPU
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Says what makes no sense to both devices for SECONDS, in some threads at once: every command in any order, with sizes,
-// pointers and contents that are right, nearly right and wrong; reads, writes, mappings and system call 1023. Prints how
-// much of that succeeded and how much was refused. SEED decides what; who may open only one device speaks to that.
+// Sends invalid requests to both devices for SECONDS, in some threads at once: every command in any order, with sizes,
+// pointers and contents that are right, nearly right and wrong; reads, writes, mappings and system call 1023. Prints
+// how many of them succeeded and were refused. SEED decides the requests; a user who may open only one device uses that
+// one.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -52,7 +53,7 @@ static uint32_t value(uint64_t *random) {
     return of(random, 8) ? edges[of(random, sizeof edges / sizeof *edges)] : of(random, 1ull << 32);
 }
 
-// Where an argument is: mostly in `own`, a page before one that is not there; its last bytes, so that it does not fit; in
+// Where an argument is: mostly in `own`, a page before one that is missing; its last bytes, so that it does not fit; in
 // memory that can only be read, or is none.
 static void *place(uint64_t *random, char *own) {
     switch (of(random, 20)) {
@@ -69,7 +70,7 @@ static void *place(uint64_t *random, char *own) {
     }
 }
 
-// What was told of a grant of some program.
+// Facts about a grant of some program.
 struct grant {
     uint32_t serial, offset;
     uint64_t sequence;
@@ -83,7 +84,7 @@ static void ask(uint64_t *random, int fd, char *own, struct grant *grant) {
         ((uint32_t *)own)[n] = value(random);
     if (!of(random, 16))
         command ^= 1u << of(random, 32);
-    // No more memory than there is, and tracepoints of which there may be some.
+    // No more memory than there is, and tracepoints, some of which may exist.
     if (command == RESET)
         for (int n = 0; n < 40; n += 2) {
             static const uint32_t blocks[] = {0, 1, 2, 3, 16, 64, 1 << 19, UINT32_MAX};
@@ -95,7 +96,7 @@ static void ask(uint64_t *random, int fd, char *own, struct grant *grant) {
     if (command == PROGRAM && of(random, 4))
         argument = own, ((uint32_t *)own)[2] = 8, ((uint64_t *)own)[2] = (uintptr_t)own + 2048;
     if (command == COPY && of(random, 4)) {
-        // Mostly of what there is, and into memory that is there.
+        // Mostly of existing things, and into memory that is there.
         memcpy(own, grant, sizeof *grant);
         ((uint64_t *)own)[2] = (uintptr_t)(of(random, 4) ? own + 64 : place(random, own));
         ((uint64_t *)own)[3] = of(random, 4) ? of(random, PAGE - 64) : value(random);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What makes no sense is refused, whoever says it, in whatever order and at whatever moment: the kernel stays whole, which
-//! every guest's end is a test of, and whoever comes afterwards has what the recorder promises. And all that is beside the
-//! recorder's core works at once.
+//! Invalid requests are refused, from any user, in any order and at any moment: the kernel stays intact, which every
+//! guest's end tests, and later users get everything that the recorder promises. And all parts around the recorder's
+//! core work at once.
 
 use postprocess::event::number::{PROGRAM_MARK, RX_FLOW, TX_FLOW};
 
@@ -10,7 +10,7 @@ use crate::trace::Recording;
 
 const STOCK: [&str; 2] = ["--kernel", "stock"];
 
-/// Root, a user who may trace and one who may not say it at once; then a trace is recorded.
+/// Root, a user who may trace and one who may not, make requests at once; then a trace is recorded.
 fn nonsense(options: &[&str], seconds: u32) {
     let seed = guest::seed();
     let run = guest::succeed(
@@ -27,7 +27,7 @@ fn nonsense(options: &[&str], seconds: u32) {
             setpriv --reuid 1001 --regid 1001 --clear-groups ./nonsense {seconds} {seed}2 >anybody & third=$!
             wait $one; wait $another; wait $third
             cat root able anybody
-            # Somebody may have started a trace last.
+            # One of them may have started a trace last.
             kutrace_control reset --force
             kutrace_control go
             ls / >ls

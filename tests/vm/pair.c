@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Runs a command while two programs of BPF record every system call and its return, in as little as BPF can without
-// losing what it has: time and number into a ring buffer, nobody woken. What `cargo xtask bench others` compares with.
+// losing records: time and number into a ring buffer, without waking a reader. The reference of
+// `cargo xtask bench others`.
 
 #define _GNU_SOURCE
 #include <err.h>

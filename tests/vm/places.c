@@ -30,7 +30,7 @@ static void last(void) { KUTRACE_MARK("atexit"); }
 static void plugin(void) {}
 #else
 #include <dlfcn.h>
-// What it was mapped to is somebody else's the second time, if anybody's.
+// The second time its memory belongs to another process, if to any.
 static void plugin(void) {
     for (int i = 0; i < 2; i++) {
         void *library = dlopen("./plugin.so", RTLD_NOW | RTLD_LOCAL);
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
         _exit(0);
     }
     child_of(child);
-    // It shares the memory of the parent, which waits: whatever becomes of its mark, the parent's are whole.
+    // It shares the memory of the parent, which waits: for any fate of its mark, the parent's are complete.
     child = vfork();
     if (!child) {
         KUTRACE_MARK("vfork");

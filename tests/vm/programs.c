@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs that record into memory of their own. What it does says the first argument:
+// Programs that record into memory of their own. The first argument selects the work:
 // calls N      N times a span with a mark, a system call and a mark; prints how many were recorded
 // slowly N     as calls, with a pause after each hundred
 // counting     values from 0 on, until it is killed; prints each once it is recorded
 // kills N      N processes, one after the other, each of which records in two threads, and counts that in memory it shares
-//              with who kills it after some time; prints each thread and its count
+//              with the process that kills it after some time; prints each thread and its count
 // fork N       N children, each with one mark
 // threads N    N threads, one after the other, each with one mark
 // crowd N M    M times N threads at a time, each with one mark
@@ -66,10 +66,10 @@ static void handler(int signal) {
         handled++;
 }
 
-// What the two threads of a program have counted.
+// Counts of the two threads of a program.
 static volatile unsigned long *both;
 
-// Neither goes on before the other has memory: one alone could take all that their process may have.
+// Neither continues before the other has memory: one alone could take all that their process may have.
 static void *record(void *argument) {
     volatile unsigned long *count = argument;
     count[1] = (unsigned long)syscall(SYS_gettid);

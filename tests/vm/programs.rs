@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs record into memory of their own: all of it is in the trace, where it happened, whatever became of the
+//! Records of programs in memory of their own: all of them are in the trace, at their place, for any fate of the
 //! program; and nothing else is.
 
 use std::collections::{BTreeSet, HashMap};
@@ -113,7 +113,7 @@ fn nothing_that_was_recorded_is_lost_with_a_killed_program() {
             let (thread, count) = line.split_once(' ')?;
             Some((thread.parse().ok()?, count.parse().ok()?))
         };
-        // A thread that was killed before it said which one it is has counted nothing.
+        // A thread that was killed before it recorded its number has counted nothing.
         for (thread, count) in said.lines().filter_map(of_thread).filter(|(thread, _)| *thread != 0) {
             let found = values.remove(&thread).unwrap_or_default();
             assert!(found.iter().copied().eq(0..found.len() as u64), "{n}: values of {thread} are missing");
@@ -223,7 +223,7 @@ fn programs_that_are_linked_with_musl_mark_too() {
     }
 }
 
-/// By the layer or the subscriber: what kutrace-control/tracing/examples/service.rs says, alone or with others.
+/// By the layer or the subscriber: the records of kutrace-control/tracing/examples/service.rs, alone or with others.
 fn what_a_service_says_by_tracing(trace: &Recording) {
     let end = |s: &Span| s.start + s.dur;
     let spans = |event: u32| trace.spans.spans.iter().filter(move |s| s.event() == event as i32);
@@ -242,7 +242,7 @@ fn what_a_service_says_by_tracing(trace: &Recording) {
     assert_eq!(threads.len(), 2);
     let lives: Vec<_> = spans(PROGRAM_ASYNC_BEGIN).map(|s| trace.span_name(s)).collect();
     assert!(lives.iter().any(|life| life.starts_with("upload(id=") && life.ends_with(",id=7)")), "{lives:?}");
-    // The task: its life, in which each thread polls it once, having been told before that it may go on.
+    // The task: its life, in which each thread polls it once, after a notice that it is ready.
     let polls = named(PROGRAM_BEGIN, "answer(task=1)");
     let [first, second] = polls[..] else { panic!("{polls:?}") };
     assert_ne!(first.thread(), second.thread());
@@ -255,7 +255,7 @@ fn what_a_service_says_by_tracing(trace: &Recording) {
     assert_eq!([created.thread(), woken.thread()], [first.thread(); 2]);
 }
 
-/// What each process marks in places.c, by the order in which they begin, without the child of vfork.
+/// Marks of each process in places.c, by the order in which they begin, without the child of vfork.
 fn places(trace: &Recording) -> Vec<Vec<&str>> {
     let mut said: Vec<(Pid, Vec<&str>)> = Vec::new();
     for e in trace.of(PROGRAM_MARK).filter(|e| trace.event_name(e) != "vfork") {
@@ -289,7 +289,7 @@ fn marks_are_shown_with_what_they_say_wherever_in_its_life_a_program_makes_them(
     let plugin = ["plugin.comes", "plugin.call", "plugin.goes"];
     for (program, plugins) in [("places", [plugin; 2].concat()), ("alone", Vec::new())] {
         let trace = Recording::read(&run.file(&format!("{program}.raw")));
-        // The child of vfork has the memory of its parent's thread, which does not run meanwhile.
+        // The child of vfork has the memory of its parent's thread, which does not run in that time.
         let quality = &trace.events.meta.quality;
         assert!(
             quality.len() <= 1 && quality.iter().all(|fact| fact.starts_with("1 mark of a program at a time")),
@@ -319,7 +319,7 @@ fn fields_async_parts_and_lines_of_a_log_are_shown(trace: &Recording) {
     assert!(end(second) < end(first) && end(first) <= last.ts && first.thread() == Some(last.pid));
 }
 
-/// Compiles the example in Java, which takes long in a guest, and says where its classes and jni.h are.
+/// Compiles the example in Java, which takes long in a guest, and prints the place of its classes and of jni.h.
 fn java() -> Option<(PathBuf, PathBuf)> {
     let library = guest::folder().join("../../kutrace-control/kutrace");
     let classes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("java");
@@ -361,7 +361,7 @@ fn java_says_it_in_its_own_words() {
     assert_eq!((trace.event_name(queued), queued.value()), ("java.queued", -3));
 }
 
-/// Threads, one after the other, in the test below: more than there are pages in what a process can have.
+/// Threads, one after the other, in the test below: more than there are pages in the memory of a process.
 const THREADS: u64 = guest::by_form(1200, 3000, 100_000);
 
 #[test]
@@ -384,7 +384,7 @@ fn threads_that_come_and_go_lose_at_most_their_own_marks() {
             kutrace_control stop $SHARE/wrap.raw"
         ),
     );
-    // Each has a page, and so have the names; what is more is lost and counted, and costs nobody else anything.
+    // Each has a page, and so have the names; further marks are lost and counted, and cost no other process anything.
     assert_eq!([run.number("threads"), run.number("crowd"), run.number("wrapped")], [1023, 800, 2000]);
     assert_eq!(run.number("at_once"), 2000);
     assert_eq!(marks(&Recording::read_whole(&run.file("crowd.raw")), "thread").count(), 2000);
@@ -401,7 +401,7 @@ fn threads_that_come_and_go_lose_at_most_their_own_marks() {
         assert!(threads.len() as u64 * 20 >= recorded);
     }
     assert_eq!(run.number("throng"), 4095 * 20);
-    // What is overwritten is the oldest.
+    // The oldest are overwritten.
     let trace = Recording::read(&run.file("wrap.raw"));
     let order: Vec<i64> = marks(&trace, "after").map(|e| e.ts.0).collect();
     assert!(order.len() > 100_000 && order.is_sorted());
@@ -436,7 +436,7 @@ fn the_pages_that_programs_had_of_a_trace_go_with_it() {
             before=$(unused)
             for n in 1 2 3; do
                 round go
-                # Most of its parts are granted anew.
+                # Most of its parts are granted again.
                 round gowrap --marks-memory 1M,8M
             done
             grown=$((before - $(unused)))
@@ -447,8 +447,8 @@ fn the_pages_that_programs_had_of_a_trace_go_with_it() {
     assert!(run.number("grown") < 16384, "{}", run.out);
 }
 
-/// What a process may insert is so much a second, on whichever CPUs and by whichever way; who wanted more is told with what
-/// was refused, and the others have all of theirs.
+/// A process may insert a number per second, on any CPUs and in any way; the excess of one is reported with the refused
+/// inserts, and the others have all of theirs.
 #[test]
 fn a_process_that_inserts_more_than_its_rate_is_refused_and_told() {
     let run = guest::succeed(
@@ -504,7 +504,7 @@ fn a_process_that_inserts_more_than_its_rate_is_refused_and_told() {
     let lost: u64 = lost.unwrap().0.parse().unwrap();
     assert!((800_000..=800_005).contains(&(lost + recorded)), "{lost} and {recorded}");
     assert!(!text("afterwards").contains("refused"), "{}", text("afterwards"));
-    // What a CPU has taken of the rate in advance goes back when another process's turn comes.
+    // The part of the rate that a CPU has taken in advance goes back when another process's turn comes.
     assert_eq!(run.number("turns"), 6000);
 }
 
@@ -534,7 +534,7 @@ fn a_thousand_processes_at_a_time_and_hostile_ones_beside_them() {
     let children: BTreeSet<_> = marks(&trace, "child").map(|e| e.pid).collect();
     let (before, after) = (marks(&trace, "before").count(), marks(&trace, "after").count());
     assert_eq!((children.len(), before, after), (1000, 1000, 1000));
-    // What the others say is of their own threads.
+    // The records of the others are about their own threads.
     let caller = marks(&trace, "before").next().unwrap().pid;
     assert!(marks(&trace, "before").chain(marks(&trace, "after")).all(|e| e.pid == caller));
     let strange = trace.events.meta.quality.iter().filter(|fact| fact.contains("words that no library writes"));
@@ -547,7 +547,7 @@ fn a_thousand_processes_at_a_time_and_hostile_ones_beside_them() {
     assert!(run.out.contains(fact) && trace.events.meta.quality.iter().any(|said| said.contains(fact)), "{}", run.out);
 }
 
-/// A user other than root can have half of what there is, however many processes that takes.
+/// A user other than root can have half of the memory, with any number of processes.
 #[test]
 fn one_user_leaves_memory_for_marks_to_others() {
     let run = guest::succeed(
@@ -609,7 +609,7 @@ fn forks_threads_and_a_hostile_program_leave_the_others_whole() {
         assert!(marks(&trace, "before").count() > 100_000, "{name}");
         trace.check();
     }
-    // Of processes that have ended, the first make room for the last, and for what a living one goes on to record.
+    // Of processes that have ended, the first make room for the last, and for the further records of a living one.
     assert_eq!((run.number("brief"), run.number("after")), (1000, 40_000));
     let trace = Recording::read(&run.file("brief.raw"));
     let brief: Vec<_> = marks(&trace, "brief").map(|e| e.pid.number()).collect();

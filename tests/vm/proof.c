@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads the kernel's own counters before and after a command, into files of a folder, and what getrusage and the CPU
-// clock say of a thread's own work. Each reading lies between two marks in the trace: calls of sched_get_priority_max
-// whose argument, which no other program uses, numbers them.
+// Reads the kernel's own counters before and after a command, into files of a folder, and the figures of getrusage and
+// the CPU clock for a thread's own work. Each reading lies between two marks in the trace: calls of
+// sched_get_priority_max whose argument, which no other program uses, numbers them.
 
 #define _GNU_SOURCE
 #include <err.h>

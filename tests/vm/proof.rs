@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Nothing is missing: over a traced interval our counts equal the kernel's own.
 //!
-//! proof.c reads each of the kernel's files between two marks, before and after a load. What happened between the
-//! second mark and the third was counted; what was counted happened between the first and the fourth. So the count
-//! lies between two numbers from the trace, which differ by what happened during the readings. Beyond that, a CPU
-//! that was inside a hooked place at an edge may have counted already and recorded later, or the other way round: one
-//! for each CPU and edge.
+//! proof.c reads each of the kernel's files between two marks, before and after a load. Everything between the second
+//! mark and the third was counted; everything counted happened between the first and the fourth. So the count lies
+//! between two numbers from the trace, which differ by the events during the readings. Beyond that, a CPU that was
+//! inside a hooked place at an edge may have counted already and recorded later, or the reverse: one for each CPU and
+//! edge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -46,20 +46,20 @@ const FAULTS: u32 = 20_300;
 const FIRST_CALL: u32 = 30_000;
 /// `rt_sigreturn`, whose number is not known when it comes back; `exit` and `exit_group`, which do not.
 const NO_RETURN: [u32; 3] = [15, 60, 231];
-/// Non-maskable interrupts, of which every one here is sent by a CPU.
+/// Non-maskable interrupts, all of which are sent by a CPU here.
 const NMI: u32 = TRAP + trap::NMI;
-/// What `mwait` says of idle that polls.
+/// The hint of `mwait` for idle that polls.
 const POLLING: u32 = 253;
-/// Units of 10 ns in those in which the kernel counts.
+/// Units of 10 ns in the kernel's unit.
 const HUNDREDTH: i64 = 1_000_000;
 /// Units of 10 ns in a tick of 250 Hz.
 const TICK: i64 = 400_000;
 
 /// The time between two readings of a counter, each of them between two marks.
 pub struct Window {
-    /// What happened here was counted.
+    /// Everything here was counted.
     pub inner: Range<i64>,
-    /// What was counted happened here.
+    /// Everything counted happened here.
     pub outer: Range<i64>,
 }
 
@@ -74,7 +74,7 @@ impl Window {
         Window { inner: at(before + 1)..at(after), outer: at(before)..at(after + 1) + 1 }
     }
 
-    /// Compares with `events`, of which `in_flight` may have been under way at the edges.
+    /// Compares with `events`, `in_flight` of which may have been under way at the edges.
     pub fn assert<'a>(&self, what: &str, counted: u64, events: impl Iterator<Item = &'a Event>, in_flight: u64) {
         let (mut inner, mut outer) = (0, 0);
         for event in events {
@@ -86,7 +86,7 @@ impl Window {
     }
 }
 
-/// How much the columns of the line `key` grew from the file `name.before` to `name.after`.
+/// Growth of the columns of the line `key` from the file `name.before` to `name.after`.
 pub fn growth(run: &Run, name: &str, key: &str) -> Vec<u64> {
     let read = |when: &str| {
         let text = fs::read_to_string(run.file(&format!("{name}.{when}"))).unwrap();
@@ -96,7 +96,7 @@ pub fn growth(run: &Run, name: &str, key: &str) -> Vec<u64> {
     read("after").iter().zip(read("before")).map(|(after, before)| after - before).collect()
 }
 
-/// How many interrupts of devices each CPU took.
+/// Number of interrupts of devices on each CPU.
 fn devices(run: &Run) -> [u64; CPUS] {
     let text = fs::read_to_string(run.file("interrupts.after")).unwrap();
     let mut sums = [0; CPUS];
@@ -121,12 +121,12 @@ fn the_trace_has_what_the_kernel_counted() {
         cd /tmp
         cp $BIN/proof .
         cat >load <<'LOAD'
-        say_checks & says=$!
+        say_checks & checks=$!
         for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.1; done &
         for n in $(seq 20); do cat /usr/bin/perl >/mnt/share/copy; done &
         stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --timer-freq 2000 --sock 1 --membarrier 1 --timeout 1
         until [ -e /mnt/share/checked ]; do sleep 0.1; done
-        kill $says
+        kill $checks
         wait
 LOAD
         dmesg --console-level 1
@@ -168,7 +168,7 @@ LOAD
     every_ipi_was_sent(&trace, &[(2, often), (0xf6, 0), (0xfb, often), (0xfc, often), (0xfd, often)]);
 }
 
-/// `say_checks` says again and again how many machine checks there were, and of what kind the processor is.
+/// `say_checks` prints again and again the number of machine checks, and the kind of the processor.
 pub const SAY_CHECKS: &str = r#"
     export SHARE
     cat >/tmp/checks <<'PERL'
@@ -190,8 +190,8 @@ PERL
     export -f say_checks
 "#;
 
-/// Raises two machine checks on each CPU, from outside, one after the other, while the guest says how many there were. The
-/// kernel continues after them: an error to be dealt with later, as AMD reports it, or one found by scrubbing memory, as
+/// Raises two machine checks on each CPU, from outside, one after the other, while the guest prints their number. The
+/// kernel continues after them: an error to be handled later, as AMD reports it, or one found by scrubbing memory, as
 /// Intel does, to all CPUs at once.
 pub fn machine_checks(monitor: &Path, share: &Path, over: &AtomicBool) {
     let said = || fs::read_to_string(share.join("checks")).unwrap_or_default();
@@ -274,9 +274,9 @@ pub fn totals(run: &Run, trace: &Recording) {
     window.assert("new tasks", growth(run, "stat", "processes ")[0], births(trace).into_iter(), of_all_cpus);
 }
 
-/// How long each CPU was idle. The kernel counts it in hundredths of a second, which may be off by one at each edge,
-/// and without the entry and exit code of interrupts, which lie around the hooks; an NMI is idle to it. It may take a
-/// part for a wait for a disk, as 7.3 does of a sleep without ticks, or for the interrupt that ended it. And until an
+/// Idle time of each CPU. The kernel counts it in hundredths of a second, which may be off by one at each edge, and
+/// without the entry and exit code of interrupts, which lie around the hooks; an NMI is idle to it. It may take a part
+/// for a wait for a disk, as 7.3 does with a sleep without ticks, or for the interrupt that ended it. And until an
 /// interrupt has come to the place where it ends the kernel's idle time, its CPU may stand still.
 fn idle_time(run: &Run, trace: &Recording) {
     let window = Window::new(trace, BEFORE + 4, AFTER + 4).inner;
@@ -295,9 +295,9 @@ fn idle_time(run: &Run, trace: &Recording) {
     }
 }
 
-/// How long each CPU polled while it was idle, by the ticks that found it there: a CPU that polls has them, also where
-/// the kernel, as 7.3 does, counts fewer. One that stood still missed some; and a tick stands for all of its 4 ms, also for
-/// the interrupts in them, of which it is one.
+/// Polling time of each idle CPU, by the ticks that found it there: a CPU that polls has them, even if the kernel, as
+/// 7.3 does, counts fewer. One that stood still missed some; and a tick represents all of its 4 ms, including the
+/// interrupts in them, of which it is one.
 fn idle_ticks(trace: &Recording) {
     let window = Window::new(trace, BEFORE + 4, AFTER + 4).inner;
     for cpu in 0..trace.events.meta.intervals.len() {
@@ -306,7 +306,7 @@ fn idle_ticks(trace: &Recording) {
         let with_interrupts = trace.spans.spans.iter().filter(|s| s.cpu == on_cpu(cpu) && s.pid == of_thread(0));
         let most = time_within(&window, with_interrupts);
         let least = time_within(&window, idle_spans(trace, cpu).filter(|s| s.event() as u32 != STALLED));
-        eprintln!("idle, cpu {cpu}: its ticks say {sampled} units of 10 ns, the trace {least} to {most}");
+        eprintln!("idle, cpu {cpu}: its ticks show {sampled} units of 10 ns, the trace {least} to {most}");
         let most = most + most / 20 + 5 * TICK;
         assert!(sampled > 20 * TICK && (least - least / 20 - 5 * TICK..most).contains(&sampled), "idle, cpu {cpu}");
     }
@@ -355,7 +355,7 @@ fn births(trace: &Recording) -> Vec<&Event> {
     trace.of(RUNNABLE).filter(|e| e.arg > oldest && born.insert(e.arg)).collect()
 }
 
-/// How many calls these threads made since the mark of calls.c, by number.
+/// Number of calls that these threads made since the mark of calls.c, by number.
 fn calls(trace: &Recording, pids: &BTreeSet<Pid>, base: u32) -> BTreeMap<u32, u64> {
     let begin = trace.of(MARK).find(|e| e.arg == FIRST_CALL).expect("the mark").ts;
     let mut counts = BTreeMap::new();
@@ -367,7 +367,7 @@ fn calls(trace: &Recording, pids: &BTreeSet<Pid>, base: u32) -> BTreeMap<u32, u6
     counts
 }
 
-/// How many of these calls came back, by number.
+/// Number of these calls that returned, by number.
 fn returns(trace: &Recording, pids: &BTreeSet<Pid>) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
     for e in trace.events.events.iter().filter(|e| pids.contains(&e.pid)) {
@@ -406,7 +406,7 @@ fn every_call_is_there_by_its_number() {
     calls_by_number(&run, &Recording::read_whole(&run.file("t.raw")));
 }
 
-/// What ptrace counted is in the trace.
+/// The counts of ptrace match the trace.
 pub fn calls_by_number(run: &Run, trace: &Recording) {
     let counts = fs::read_to_string(run.file("counts")).unwrap();
     let lines = |key: &str| counts.lines().filter_map(|l| l.strip_prefix(key)).map(numbers).collect::<Vec<_>>();
@@ -420,7 +420,7 @@ pub fn calls_by_number(run: &Run, trace: &Recording) {
     let returned = returns(trace, &pids);
     let calls = calls(trace, &pids, SYSCALL).into_iter();
     for (number, times) in calls.filter(|(number, _)| !NO_RETURN.contains(number)) {
-        // A fork comes back twice, and so may what was called before the mark.
+        // A fork returns twice, and so may a call from before the mark.
         let back = returned.get(&number).copied().unwrap_or_default();
         assert!(back >= times, "call {number}: {back} of {times} came back");
     }
@@ -460,15 +460,15 @@ fn numbers(text: &str) -> Vec<u64> {
     text.split_whitespace().map(|n| n.parse().unwrap()).collect()
 }
 
-/// What the kernel counted while nothing ran but a program whose pages have to be read: that the kernel itself looks at
-/// a program's pages counts as a fault, too, without an exception.
+/// The kernel's counts while only a program ran whose pages have to be read: a look of the kernel itself at a program's
+/// pages counts as a fault, too, without an exception.
 fn faults(run: &Run, trace: &Recording) {
     let window = Window::new(trace, FAULTS, FAULTS + 2);
     window.assert("page faults", run.number("pgfault"), trace.of(TRAP + trap::PAGE_FAULT), 0);
     assert!(run.number("pgmajfault") > 20, "too few major faults");
 }
 
-/// What the kernel counted for the program's own work.
+/// The kernel's counts for the program's own work.
 pub fn own(run: &Run, trace: &Recording) {
     own_counts(run, trace);
     own_time(run, trace);
@@ -489,7 +489,7 @@ pub fn own_counts(run: &Run, trace: &Recording) {
     window.assert("own 32-bit getpid", run.number("calls"), of(SYSCALL32 + 20), 0);
 }
 
-/// How long it ran: no less than between the inner marks, and no more than between the outer ones, as a host may let a
+/// Its running time: no less than between the inner marks, and no more than between the outer ones, as a host may let a
 /// CPU stand still between a mark and the reading next to it.
 fn own_time(run: &Run, trace: &Recording) {
     let window = Window::new(trace, OWN, OWN + 2);
@@ -509,7 +509,7 @@ fn own_time(run: &Run, trace: &Recording) {
     assert!((least - edge..=most + edge).contains(&counted), "{counted} {least} {most} {scheduler}");
 }
 
-/// How long the scheduler took from or to a thread. To which of two threads that time belongs each sees in its own way.
+/// Time of the scheduler from or to a thread. Each side assigns that time to one of two threads in its own way.
 fn scheduling(window: &Range<i64>, trace: &Recording, is_own: impl Fn(&Span) -> bool) -> i64 {
     let mut time = 0;
     for cpu in 0..trace.events.meta.intervals.len() {
@@ -529,7 +529,7 @@ fn scheduling(window: &Range<i64>, trace: &Recording, is_own: impl Fn(&Span) -> 
     time
 }
 
-/// What the CPU did: one that stood still was doing what it did before.
+/// Activity of the CPU: one that stood still was doing what it did before.
 fn did(span: &Span) -> u32 {
     if span.event() as u32 == STALLED {
         span.arg as u32
@@ -538,10 +538,10 @@ fn did(span: &Span) -> u32 {
     }
 }
 
-/// What one CPU sends to another with the same vector merges, but none arrives that was not sent to its CPU with its
-/// vector. A send is recorded just before it is made: of those recorded before an arrival, each CPU may have one that
-/// is still to come, so no more than that many are kept for the next. `vectors` are those that are sent here, and how
-/// many of each must arrive.
+/// Interrupts from one CPU to another with the same vector merge, but none arrives that was not sent to its CPU with
+/// its vector. A send is recorded just before it is made: of those recorded before an arrival, each CPU may have one
+/// that is still to come, so no more than that many are kept for the next. `vectors` are those that are sent here, with
+/// the least number of each that must arrive.
 pub fn every_ipi_was_sent(trace: &Recording, vectors: &[(u32, u64)]) {
     let vector_of = |number: u32| match number {
         NMI => 2,
@@ -556,7 +556,7 @@ pub fn every_ipi_was_sent(trace: &Recording, vectors: &[(u32, u64)]) {
             number => (event.cpu.number(), vector_of(number)),
         };
         if !vectors.iter().any(|(sent, _)| *sent == vector) {
-            assert_ne!(event.event(), IPI, "a vector that nobody sends here: {event:?}");
+            assert_ne!(event.event(), IPI, "a vector without a sender here: {event:?}");
             continue;
         }
         let left = open.entry((cpu, vector)).or_default();

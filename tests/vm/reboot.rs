@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A trace in memory that outlives a reboot: the next kernel has it, whether the machine was told to go down, was reset, or
+//! A trace in memory that outlives a reboot: the next kernel has it, whether the machine was shut down, was reset, or
 //! panicked.
 
 use std::fs;
@@ -11,12 +11,13 @@ use postprocess::event::number::MARK_A;
 use crate::guest::{self, Run};
 use crate::trace::Recording;
 
-/// How kernels end, one after the other: told to, reset, by a panic. In the gate by a panic alone.
+/// Ends of kernels, one after the other: a shutdown, a reset, a panic. In the gate only a panic.
 const ENDS: &[&str] = guest::by_form(&["panic"], &["told", "reset", "panic"], &["told", "reset", "panic"]);
 /// Megabytes that are reserved.
 const RESERVED: u32 = guest::by_form(2, 8, 8);
 
-/// Every boot takes what the one before has left, records until older events are overwritten, and ends as `ends` says.
+/// Every boot takes the trace that the previous one has left, records until older events are overwritten, and ends as
+/// given in `ends`.
 const BOOTS: &str = r#"
     boot=$(cat $SHARE/boot 2>/dev/null || echo 0)
     echo $((boot + 1)) >$SHARE/boot
@@ -73,7 +74,7 @@ fn the_next_kernel_has_the_trace_of_the_one_before_however_that_ended() {
     for (boot, end) in (1..).zip(ENDS) {
         let (told, status) = (text(&run, &format!("told.{boot}")), text(&run, &format!("status.{boot}")));
         println!("{told}");
-        assert!(status.contains(&format!("kept:   {RESERVED}.0 MB of the kernel before")), "{boot}: {status}");
+        assert!(status.contains(&format!("kept:   {RESERVED}.0 MB of the previous kernel")), "{boot}: {status}");
         assert!(text(&run, &format!("again.{boot}")).contains("no trace of an earlier kernel is kept"));
         let trace = Recording::read(&run.file(&format!("{boot}.trace")));
         let mark = |name: &str| {
@@ -81,7 +82,7 @@ fn the_next_kernel_has_the_trace_of_the_one_before_however_that_ended() {
             marks.next().unwrap_or_else(|| panic!("{boot}: no mark {name}: {told}"))
         };
         let asked = mark(&format!("end{}", boot - 1));
-        // Whoever ran has a name, and all CPUs recorded to the end.
+        // Every thread that ran has a name, and all CPUs recorded to the end.
         assert!(!trace.pids_of("ls").is_empty(), "{boot}");
         assert_eq!(trace.events.meta.intervals.len(), 2);
         for interval in &trace.events.meta.intervals {

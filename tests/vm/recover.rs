@@ -35,7 +35,7 @@ const CRASH: &str = r#"
     echo c >/proc/sysrq-trigger
 "#;
 
-/// Of the forms in which a kernel of kdump keeps the memory, those that are tried: that of Debian's kdump-tools, or all.
+/// Forms in which a kernel of kdump keeps the memory that are tried: that of Debian's kdump-tools, or all.
 const FORMS: &[&str] = guest::by_form(&["compressed"], ALL, ALL);
 const ALL: &[&str] = &["compressed", "plain", "flattened"];
 /// The same as [`CRASH`] with such a kernel.
@@ -77,14 +77,14 @@ fn script(script: &str) -> String {
     )
 }
 
-/// Everything that the programs said they had recorded is there, and as far as the trace goes back.
+/// Everything that the programs reported as recorded is there, as far back as the trace reaches.
 fn has_what_programs_recorded(trace: &Recording, run: &Run) {
     let said: u64 = fs::read_to_string(run.file("counted")).unwrap().trim().parse().unwrap();
     assert_eq!(trace.of(PROGRAM_MARK).count(), MARKS);
     let values: Vec<u64> =
         trace.of(PROGRAM_VALUE).filter(|e| trace.event_name(e) == "counted").map(|e| e.value() as u64).collect();
     let (first, last) = (values[0], values[values.len() - 1]);
-    println!("values {first} to {last}, of which {said} had been said");
+    println!("values {first} to {last}, of which {said} had been printed");
     assert!(values.iter().copied().eq(first..=last) && (said..said + 1_000_000).contains(&last));
     assert_eq!(trace.of(PROGRAM_VALUE).filter(|e| e.value() == -5_000_000_000).count(), 1);
 }
@@ -104,7 +104,7 @@ fn recover(image: &Path, trace: &Path) -> Output {
     tool("kutrace_control").arg("recover").arg(image).arg("-o").arg(trace).output().unwrap()
 }
 
-/// Of the night: the gate has the kernel of kdump, and what a panic leaves in memory for the next kernel.
+/// Of the night: the gate has the kernel of kdump, and the trace that a panic leaves in memory for the next kernel.
 #[cfg(feature = "night")]
 #[test]
 fn the_trace_of_a_crashed_kernel_is_in_its_memory_up_to_the_crash() {
@@ -116,7 +116,7 @@ fn the_trace_of_a_crashed_kernel_is_in_its_memory_up_to_the_crash() {
     println!("{said}");
     assert_eq!(recovered.status.code(), Some(0), "{said}");
     assert!(said.contains("the kernel panicked at "), "{said}");
-    // In a trace that wrapped a CPU begins inside of anything; that may be a call of which only the end is there.
+    // In a trace that wrapped a CPU begins inside anything; that may be a call of which only the end is there.
     let checked = tool("checktrace").arg(&trace).output().unwrap();
     let said = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success() || said.contains("warn  1 call, return or switch was missing"), "{said}");

@@ -109,7 +109,7 @@ static int work(const char *kind) {
 
 static int be(const char *kind, const char *when) {
     char asked, answer;
-    // The strict mode forbids a thread the clock, and whoever has memory for entries already reads that.
+    // The strict mode forbids a thread the clock, and a thread that has memory for entries already reads that.
     if (!strcmp(when, "later") && strcmp(kind, "strict"))
         mark();
     enter(kind);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The same program recorded by the hooks of a kernel, and then by its tracepoints: both traces say the same of it, but
-//! for what the second says that it cannot tell.
+//! The same program recorded by the hooks of a kernel, and then by its tracepoints: both traces agree about it, except
+//! for the facts that the second declares it cannot show.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -21,23 +21,23 @@ const MARK: u32 = SYSCALL + 146;
 const FIRST: u32 = 40_001;
 const LAST: u32 = 40_002;
 
-/// What the program's threads did between the marks; a thread is its place in the order of their numbers.
+/// Acts of the program's threads between the marks; a thread is its place in the order of their numbers.
 #[derive(Debug)]
 struct Story {
-    /// Of each thread: what it was in, one after the other, with argument and value.
+    /// For each thread: its activities, one after the other, with argument and value.
     did: Vec<Vec<(u32, i64, i64)>>,
-    /// Of each thread: how many events of each number.
+    /// For each thread: the number of events of each number.
     counts: Vec<BTreeMap<u32, usize>>,
-    /// Which thread ran after which.
+    /// Order in which threads ran after each other.
     order: Vec<usize>,
-    /// Who woke whom.
+    /// Wakers and woken threads.
     wakeups: Vec<(usize, usize)>,
-    /// Of each thread: why it waited, but for the CPU.
+    /// For each thread: the reasons of its waits, except for the CPU.
     waits: Vec<Vec<String>>,
 }
 
 impl Story {
-    /// Of a trace, as far as a source can tell that lacks this.
+    /// Facts of a trace that a source without these capabilities can show.
     fn of(trace: &Recording, unseen: Unseen) -> Story {
         let pids: Vec<Pid> = trace.pids_of("steady").into_iter().collect();
         let place = |pid: Pid| pids.iter().position(|known| *known == pid);
@@ -91,9 +91,9 @@ impl Story {
     }
 }
 
-/// Adds what a span says: a call continues after what came in it, user code after an exception. Interrupts are not the
-/// program's; the scheduler, exceptions other than page faults, faults in a call and the way out are what a source may
-/// not tell.
+/// Adds the contents of a span: a call continues after the spans inside it, user code after an exception. Interrupts
+/// are not the program's; the scheduler, exceptions other than page faults, faults in a call and the way out may be
+/// missing from a source.
 fn add(did: &mut Vec<(u32, i64, i64)>, activity: Activity, s: &Span, value: &dyn Fn(i64) -> i64, unseen: Unseen) {
     let event = s.event() as u32;
     let in_call = did.last().is_some_and(|last| is_call(last.0));
@@ -114,7 +114,7 @@ fn is_call(event: u32) -> bool {
     event >= SYSCALL
 }
 
-/// Two lists must not differ; where they do first, and what is around, is said.
+/// Two lists must not differ; the first difference, and its surroundings, are printed.
 fn same<T: PartialEq + Debug>(what: &str, these: &[T], those: &[T]) {
     let first = these.iter().zip(those).position(|(one, other)| one != other);
     let around =
@@ -137,7 +137,7 @@ fn hooks_and_tracepoints_say_the_same_of_a_program() {
         cd /tmp
         cp $BIN/steady .
         sysctl -q kernel.sched_rt_runtime_us=-1 kernel.numa_balancing=0 2>/dev/null || true
-        # What a fault maps beside depends on what of the libraries has been read.
+        # The neighbouring pages that a fault maps depend on the parts of the libraries read so far.
         setarch -R ./steady
         for source in hooks tracepoints; do
             insmod $KUTRACE_MODULE source=$source
@@ -150,7 +150,7 @@ fn hooks_and_tracepoints_say_the_same_of_a_program() {
     );
     let [hooks, tracepoints] =
         ["hooks", "tracepoints"].map(|name| Recording::read_whole(&run.file(&format!("{name}.raw"))));
-    // What an emulator takes it does not tell, and no ports were chosen.
+    // An emulator's stolen time is not recorded, and no ports were chosen.
     assert_eq!(hooks.events.meta.unseen(), Unseen::of(&[Capability::Packets, Capability::Steal]));
     let unseen = tracepoints.events.meta.unseen();
     for lacks in [Capability::Scheduler, Capability::Exceptions, Capability::KernelFaults, Capability::EntryCode] {
@@ -166,7 +166,7 @@ fn hooks_and_tracepoints_say_the_same_of_a_program() {
         same(&format!("waits of thread {thread}"), &these.waits[thread], &those.waits[thread]);
     }
     assert_eq!(these.counts, those.counts);
-    // It is a program of which there is something to say.
+    // The program has records.
     let (spans, wakeups, order) = (these.did[0].len(), these.wakeups.len(), these.order.len());
     assert!(spans > 500 && wakeups >= 100 && order >= 100, "{spans} spans, {wakeups} wakeups, {order} changes");
 }

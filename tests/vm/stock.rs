@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A kernel of Debian's, as it is: what its tracepoints tell is what the kernel counted, and the module comes and goes
-//! under load.
+//! A kernel of Debian's, unmodified: the records of its tracepoints match the kernel's counters, and the module comes
+//! and goes under load.
 
 use std::env;
 
@@ -16,7 +16,7 @@ use crate::lifetime::loads_and_unloads;
 use crate::proof::{calls_by_number, own_counts, softirqs, totals, vectors, CALLS, SYSTEM};
 use crate::trace::Recording;
 
-/// Which one: `KUTRACE_VM_KERNEL=stock=6.1`, or the usual. Its CPUs take turns, so everything takes longer.
+/// The kernel: `KUTRACE_VM_KERNEL=stock=6.1`, or the usual one. Its CPUs take turns, so everything takes longer.
 fn options(kernel: &str) -> [&str; 6] {
     ["--kernel", kernel, "--cpus", "2", "--timeout", "900"]
 }
@@ -27,7 +27,7 @@ fn kernel() -> String {
 
 const PAGE_FAULT: u32 = TRAP + trap::PAGE_FAULT;
 
-/// What a kernel of this version can tell, where they differ.
+/// Capabilities of a kernel of this version, where versions differ.
 fn tells(version: (u64, u64), capability: Capability) -> bool {
     match capability {
         Capability::Senders => version >= (6, 4),

@@ -19,7 +19,7 @@ const MEMORY: u64 = 4;
 #[test]
 fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     let run = guest::succeed(
-        // Beside a load that rests, and into memory: so the writer has the CPU when it wants it, and no disk keeps it
+        // Next to a load that rests, and into memory: so the writer has the CPU when it wants it, and no disk keeps it
         // waiting.
         &["--cpus", "2", "--mem", "1024"],
         r#"
@@ -36,7 +36,7 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
         # What happened more than a second ago is on the disk, of idle CPUs too.
         kutrace_control mark early
         sleep 1.5
-        # Another reader is told where it finds that, and disturbs nobody.
+        # Another reader gets the place of that, and disturbs no process.
         kutrace_control snapshot snapshot.raw 2>$SHARE/snapshot && exit 9
         cp killed.raw copied.raw
         kutrace_control mark late
@@ -73,7 +73,7 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     assert!(status.contains("state:  ") && !status.contains("tracing"), "{status}");
 }
 
-/// What a writer that is killed has not written is still in the recorder, and nothing of what it has.
+/// Everything that a killed writer has not written is still in the recorder, and nothing that it has written is.
 #[test]
 fn a_writer_that_is_killed_leaves_what_it_has_not_written() {
     let run = guest::succeed(
@@ -122,15 +122,15 @@ fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
     assert!(lost > 1000, "{lost}");
     let gaps: Vec<_> = trace.of(postprocess::event::number::LOST).collect();
     let told: u64 = gaps.iter().map(|gap| u64::from(gap.arg)).sum();
-    assert_eq!(told, lost, "the gaps say how much is missing in each: {gaps:?}");
+    assert_eq!(told, lost, "the gaps have the number of losses in each: {gaps:?}");
     let end = trace.events.meta.intervals.iter().map(|i| i.to).max().unwrap();
     assert!(gaps.iter().all(|gap| gap.ts.0 + 50_000_000 < end.0), "recording went on after it");
     assert!(trace.events.events.iter().any(|e| trace.event_name(e) == "mark_a=after"));
     trace.check();
 }
 
-/// What programs record comes as they do it: many times their memory, each mark once, whichever of a ring's files is being
-/// written; to a pipe; and what is older than a second is there if the writer is killed.
+/// Programs' records arrive as they are made: many times their memory, each mark once, in any file of a ring; to a
+/// pipe; and records older than a second are there if the writer is killed.
 #[test]
 fn programs_record_more_than_their_memory() {
     let run = guest::succeed(
@@ -268,7 +268,7 @@ fn a_ring_is_cut_while_a_cpu_is_offline() {
     assert_eq!(last, ["mark_a=last"]);
 }
 
-/// The events of a stream are shown while it goes on: a mark after it was set, with all CPUs' events before it in
+/// The events of a stream are shown while it grows: a mark after it was set, with all CPUs' events before it in
 /// order; and at the end they are those of the same stream read as a file.
 #[test]
 fn events_of_a_stream_are_shown_as_they_happen() {
@@ -292,7 +292,7 @@ fn events_of_a_stream_are_shown_as_they_happen() {
         let told = |e: &postprocess::event::Event| (e.what.number(), e.cpu.number(), e.pid.number(), e.arg, e.ret);
         let happened = events.events.iter().filter(|e| e.what.is_event());
         let ordered = happened.clone().map(|e| e.ts).is_sorted();
-        // At the same time a stream may tell of CPUs in another order, where one of them had told nothing before.
+        // A stream may list CPUs in another order at the same time, if one of them had recorded nothing before.
         let mut of_each = happened.map(told).collect::<Vec<_>>();
         of_each.sort_by_key(|told| told.1);
         (of_each, ordered, events.meta.is_whole())
@@ -305,8 +305,9 @@ fn events_of_a_stream_are_shown_as_they_happen() {
     assert_eq!(differs.map(|at| (live.0[at], whole.0[at])), None);
 }
 
-/// A CPU that is stuck does not end a stream: the others' blocks are written, and its own once it is back. Nor does it end
-/// watching, which says so. Of the night: the gate has a CPU that is stuck in `lifecycle`, and rings without one.
+/// A CPU that is stuck does not end a stream: the others' blocks are written, and its own once it is back. Nor does it
+/// end watching, which reports it. Of the night: the gate has a CPU that is stuck in `lifecycle`, and rings without
+/// one.
 #[cfg(feature = "night")]
 #[test]
 fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
@@ -337,7 +338,7 @@ fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
         kutrace_control watch --bare --when signal -o kept >lines 2>watched & watch=$!
         until grep -q watching watched; do sleep 0.1; done
         echo 300 >/sys/module/stick/parameters/seconds
-        until grep -q 'a CPU lets nothing else run: what happens is judged later' watched; do
+        until grep -q 'a CPU takes no interrupts: its events are judged later' watched; do
             sleep 0.2
             kill -0 $watch
         done
@@ -348,7 +349,7 @@ fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
         wait $watch || true"#,
     );
     let said = fs::read_to_string(run.file("said")).unwrap();
-    assert!(said.contains("a CPU lets nothing else run: what it records is written later"), "{said}");
+    assert!(said.contains("a CPU takes no interrupts: its events are written later"), "{said}");
     assert!(said.contains(" 0 events lost"), "{said}");
     let mut files: Vec<_> = fs::read_dir(run.share.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|end| end == "trace"));
@@ -363,9 +364,9 @@ fn a_ring_outlives_a_cpu_that_takes_no_interrupts() {
     assert!(files.len() > 3, "{files:?}");
 }
 
-/// The writer of a ring knows what runs and has run, however many programs came and went, and needs no more memory for it
-/// the longer it writes. It keeps some thousand parts of ended programs, a few megabytes, before it looks which it can
-/// forget: only a long storm tells that from keeping all, which is none of the gate's.
+/// The writer of a ring knows the running and ended programs, however many came and went, and needs no more memory for
+/// them the longer it writes. It keeps some thousand parts of ended programs, a few megabytes, before it looks for
+/// those it can forget: only a long storm distinguishes that from keeping all, which is not in the gate.
 #[cfg(feature = "night")]
 #[test]
 fn a_ring_under_a_storm_of_programs_names_functions_in_bounded_memory() {
@@ -387,7 +388,7 @@ fn a_ring_under_a_storm_of_programs_names_functions_in_bounded_memory() {
         until_forks STORM
         echo late=$(resident)
         echo last=$(files)
-        # It is loaded and ends while the storm goes on.
+        # It is loaded and ends while the storm continues.
         ./program 0.5
         kill $storms
         kill -INT $writer
@@ -406,8 +407,8 @@ fn a_ring_under_a_storm_of_programs_names_functions_in_bounded_memory() {
     let (first, last) = (run.number("first"), run.number("last"));
     println!("{early} kB in file {first}, {late} kB in file {last}");
     assert!(last > first + 2, "too few files to mean anything");
-    // What the kernel tells of a program is more than a kilobyte; the kernel's symbols, that end every file, take ten
-    // megabytes, and what is kept of programs up to five.
+    // The kernel's records of a program are more than a kilobyte; the kernel's symbols, that end every file, take ten
+    // megabytes, and the kept parts of programs up to five.
     assert!(late < 20_000 && (!guest::SOAK || late < early + storm * 6 / 10), "{early} kB, then {late} kB");
     assert!(run.number("named") > 5, "{}", run.out);
     assert!(!run.out.contains("came too fast"), "{}", run.out);

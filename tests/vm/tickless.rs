@@ -11,10 +11,10 @@ use crate::trace::Recording;
 const MARKS: [u32; 2] = [SYSCALL + 147, SYSCALL + 146];
 /// Marks of one CPU between two gaps.
 const MARKS_AT_ONCE: usize = 5;
-/// How far the trace's clock may be from CLOCK_MONOTONIC over the whole trace: the two moments that tie them together
-/// are exact to a microsecond, and the kernel corrects its clock by less than 1 in 10^7.
+/// Error of the trace's clock against CLOCK_MONOTONIC over the whole trace: the two moments that tie them together are
+/// exact to a microsecond, and the kernel corrects its clock by less than 1 in 10^7.
 const CLOCK_NS: i64 = 20_000;
-/// A mark that took longer, interrupted, would not tell one period of the 20-bit time from the next.
+/// A mark that took longer, interrupted, would not distinguish one period of the 20-bit time from the next.
 const NARROW_NS: i64 = 1_000_000;
 /// Longer than any two ticks are apart. Units of 10 ns.
 const NO_TICKS: i64 = 10_000_000;

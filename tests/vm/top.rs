@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What `top` tells of each second is what a snapshot has of that time; and its screen obeys keys.
+//! The report of `top` on each second equals a snapshot of that time; and its screen obeys keys.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ fn within((start, dur): (Time, Time), (from, to): (Time, Time)) -> Time {
     ((start + dur).min(to) - start.max(from)).max(Time::ZERO)
 }
 
-/// How often each call began in a time.
+/// Number of starts of each call in a time.
 fn calls(trace: &Recording, (from, to): (Time, Time)) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for e in trace.events.events.iter().filter(|e| from <= e.ts && e.ts < to) {
@@ -100,7 +100,7 @@ fn each_second_is_what_a_snapshot_has_of_it() {
                 *sums.entry(what).or_default() += within((span.start, span.dur), (from, to));
             }
             let of = |what: &str| sums.get(what).copied().unwrap_or_default();
-            // Where a CPU stood still only the file tells.
+            // Only the file has the times at which a CPU stood still.
             let slack = SLACK + SLACK + of("stalled") + (to - from) / 200;
             for what in ["user", "kernel", "idle"] {
                 let told = time(&cpu[what]);

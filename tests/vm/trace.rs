@@ -25,22 +25,22 @@ use tempfile::NamedTempFile;
 
 use crate::guest;
 
-/// Of traces with more events than this, a part is shown to the second readers, to whom all would take minutes.
+/// Of traces with more events than this, only a part is given to the second readers, which would take minutes for all.
 const ASKED: usize = if guest::SOAK { 1_000_000 } else { PART };
 /// Entries of such a part.
 const PART: usize = guest::by_form(50_000, 300_000, 300_000);
 /// Percent of a CPU's time in which it may have stood still.
 const STILL: i64 = 10;
-/// A folder to keep traces in, or what was asked of them, of which something is said that did not happen.
+/// Folder for the traces, or the checkers' inputs, whose spans do not match the events.
 const KEEP: &str = "KUTRACE_KEEP";
 
 /// Events and spans of one raw file.
 pub struct Recording {
     /// The event lines, read back.
     pub events: Events,
-    /// What was built of them.
+    /// The spans built from them.
     pub spans: Spans,
-    /// What was counted on the way.
+    /// Counts from the build.
     pub tally: Tally,
 }
 
@@ -61,7 +61,7 @@ impl Recording {
         (Recording { events, spans, tally }, text)
     }
 
-    /// Reads a raw file as [`Recording::read`] does; its spans must say what happened.
+    /// Reads a raw file as [`Recording::read`] does; its spans must match the events.
     pub fn read_and_ask(path: &Path) -> Recording {
         let (trace, text) = Recording::decode(path);
         let shown = Shown::of(path, &trace, text);
@@ -73,7 +73,7 @@ impl Recording {
         trace
     }
 
-    /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly and say what happened.
+    /// Reads a raw file that must be complete, and whose spans must cover every CPU exactly and match the events.
     pub fn read_whole(path: &Path) -> Recording {
         Recording::read_and_ask(path).whole()
     }
@@ -98,10 +98,11 @@ impl Recording {
         self
     }
 
-    /// A test may rely on the times: no CPU stood still for long because the host had taken it. If one did, the test cannot
-    /// tell, and says so; `cargo xtask test` repeats it once. Only a guest with [`crate::guest::AT_ONCE`] needs this.
+    /// A test may rely on the times: no CPU stood still for long because the host had taken it. If one did, the test
+    /// cannot decide, and reports that; `cargo xtask test` repeats it once. Only a guest with [`crate::guest::AT_ONCE`]
+    /// needs this.
     ///
-    /// Counts, losses and what the checkers ask do not depend on it: a test asks for those first.
+    /// Counts, losses and the checkers' questions do not depend on it: a test checks those first.
     pub fn steady(&self) {
         for interval in &self.events.meta.intervals {
             let on_cpu = |s: &&Span| s.cpu == on_cpu(interval.cpu.index()) && s.event() as u32 == STALLED;
@@ -150,7 +151,7 @@ impl Recording {
     }
 }
 
-/// What `look` says of each file, as many at a time as there are CPUs; in no order.
+/// Results of `look` for each file, as many at a time as there are CPUs; in no order.
 pub fn each<T: Send>(paths: &[PathBuf], look: impl Fn(&Path) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || iter::from_fn(|| paths.get(next.fetch_add(1, Relaxed))).map(|path| look(path)).collect::<Vec<_>>();
@@ -161,7 +162,7 @@ pub fn each<T: Send>(paths: &[PathBuf], look: impl Fn(&Path) -> T + Sync) -> Vec
     })
 }
 
-/// What the second readers are shown of a raw file: all, or the middle of a large one.
+/// The part of a raw file for the second readers: all, or the middle of a large one.
 struct Shown {
     bytes: Vec<u8>,
     lines: Vec<u8>,
@@ -184,7 +185,7 @@ impl Shown {
         reader::compare(shown.path(), &self.lines).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
 
-    /// The spans must say what happened.
+    /// The spans must match the events.
     fn ask(&self, path: &Path) {
         let folder = tempfile::tempdir().unwrap();
         Texts::of(&self.bytes).check(folder.path()).unwrap_or_else(|said| {
@@ -201,7 +202,7 @@ impl Shown {
 fn middle(bytes: &[u8]) -> Vec<u8> {
     let raw = raw::parse(bytes).unwrap();
     let entries = cut::entries(&raw);
-    // Of a trace that wrapped, nobody knows what a CPU did before its first entry.
+    // In a trace that wrapped, a CPU's activity before its first entry is unknown.
     let mut cpus = BTreeSet::new();
     let begins = entries.iter().enumerate().filter(|(_, (cpu, _))| cpus.insert(*cpu)).map(|(place, _)| place);
     let all = if raw.header.flags & FLAG_WRAPPED == 0 { 0 } else { begins.last().unwrap_or(0) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Tracepoints by name, and probes of programs, on a kernel of Debian's: each record is in the trace, with its fields, at
-//! its place among what the recorder tells itself.
+//! Tracepoints by name, and probes of programs, on a kernel of Debian's: each record is in the trace, with its fields,
+//! at its place among the recorder's own events.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,7 +13,7 @@ use postprocess::event::Event;
 use crate::guest;
 use crate::trace::Recording;
 
-/// Which kernel: `KUTRACE_VM_KERNEL=stock=6.1`, or the usual one of Debian's.
+/// The kernel: `KUTRACE_VM_KERNEL=stock=6.1`, or the usual one of Debian's.
 fn kernel() -> String {
     env::var(guest::KERNEL).ok().filter(|kernel| kernel.starts_with("stock")).unwrap_or("stock".to_owned())
 }
@@ -110,7 +110,7 @@ fn typed_events_of_a_module_are_all_there_in_tasks_and_in_interrupts() {
     assert_eq!(brief.len() as u64, 2 * TIMES);
 }
 
-/// Of the night: it is all refusals and ends of all sorts, on a kernel that is slow in a guest.
+/// Of the night: all refusals and ends of all sorts, on a kernel that is slow in a guest.
 #[cfg(feature = "night")]
 #[test]
 fn what_cannot_be_recorded_is_said_and_the_trace_before_stays() {
@@ -149,7 +149,10 @@ fn what_cannot_be_recorded_is_said_and_the_trace_before_stays() {
     );
     let said = std::fs::read_to_string(run.file("said")).unwrap();
     assert!(said.contains("sched:no_such_thing: the kernel has no such tracepoint"), "{said}");
-    assert!(said.contains("no records of a tracepoint") && said.contains("more than the 16"), "{said}");
+    assert!(
+        said.contains("no records of one of the chosen tracepoints") && said.contains("more than the 16"),
+        "{said}"
+    );
     let hotplug = Recording::read(&run.file("hotplug.raw"));
     let late = hotplug.events.events.iter().position(|e| hotplug.event_name(e) == "mark_a=online").unwrap();
     let is_late = |e: &Event| e.cpu.number() == 1 && e.ts > hotplug.events.events[late].ts;
@@ -206,7 +209,8 @@ WORK
     assert_eq!(off.of(TRACEPOINT_MARK).count(), 0);
 }
 
-/// Of the night: a virtual machine for Java takes long to start in such a guest, and the test above has the same probes.
+/// Of the night: a virtual machine for Java takes long to start in such a guest, and the test above has the same
+/// probes.
 #[cfg(feature = "night")]
 #[test]
 fn probes_of_java_s_virtual_machine_are_recorded() {
@@ -238,7 +242,7 @@ WORK
     let trace = Recording::read_whole(&run.file("t.raw"));
     let of = |name: &str| records(&trace, &format!("hotspot:{name}"));
     assert_eq!([of("gc__begin").len(), of("gc__end").len()], [20, 20]);
-    // The kernel knows each thread by the number that it tells of itself.
+    // The kernel knows each thread by the number that the thread gives for itself.
     let stops = of("thread__stop");
     assert!(stops.iter().all(|(e, fields)| fields["arg4"] == e.pid.number().to_string()));
     assert!(stops.len() >= 20 && of("thread__start").len() >= stops.len());

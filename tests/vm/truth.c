@@ -3,10 +3,10 @@
 // host's counter times FACTOR, plus OFFSET, in place of what it has counted since it began.
 //
 // QEMU reads the host's counter by the instruction `rdtsc` and adds a constant that it notes as it starts. This replaces
-// each of these instructions by a jump to code that computes what is wanted, and the one that notes the constant by one
-// that says 0. FACTOR, in parts of 2^63, and OFFSET are two numbers of 64 bits in the file that KUTRACE_COUNTER names;
-// who changes OFFSET there later sets the guest's counter at that moment.
-//
+// QEMU reads the host's counter by the instruction `rdtsc` and adds a constant that it notes as it starts. This
+// replaces each of these instructions by a jump to code that computes the new value, and the one that notes the
+// constant by one that returns 0. FACTOR, in parts of 2^63, and OFFSET are two numbers of 64 bits in the file that
+// KUTRACE_COUNTER names; a program that changes OFFSET there later sets the guest's counter at that moment.
 // Other programs that inherit the variables remain as they are.
 //
 // As a program, `truth FILE OFFSET` writes OFFSET into FILE, and prints the host's counter before and after.
@@ -25,7 +25,7 @@
 
 enum { PAGE = 4096, FACTOR = 0, OFFSET = 8 };
 
-// rdtsc; shl $32,%rdx; mov %eax,%eax: what a compiler makes of it, before it joins both halves.
+// rdtsc; shl $32,%rdx; mov %eax,%eax: a compiler's code for it, before it joins both halves.
 static const uint8_t READ[] = { 0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20, 0x89, 0xc0 };
 
 // One page that can be executed, and after it the file's.
@@ -40,7 +40,7 @@ static void put(const void *bytes, size_t count) {
     used += count;
 }
 
-// An instruction that ends with the distance to what it refers to.
+// An instruction that ends with the distance to its operand.
 static void put_to(const void *bytes, size_t count, const uint8_t *to) {
     put(bytes, count);
     int32_t distance = (int32_t)(to - (code + used + sizeof distance));

@@ -9,7 +9,7 @@ use crate::guest;
 
 /// Fractional bits of the factor.
 const POINT: u32 = 63;
-/// What QEMU maps of the file.
+/// QEMU's mapping of the file.
 const PAGE: usize = 4096;
 
 /// A counter, in a folder that has the library and the program made of truth.c.
@@ -36,12 +36,12 @@ impl Counter {
         Counter { folder: folder.to_path_buf(), factor, offset }
     }
 
-    /// What makes QEMU count so.
+    /// Environment that makes QEMU count in this way.
     pub fn variables(&self) -> [(&'static str, PathBuf); 2] {
         [("LD_PRELOAD", self.folder.join("truth.so")), ("KUTRACE_COUNTER", self.folder.join("numbers"))]
     }
 
-    /// Sets the counter forward: how it counts from then on, and what the host's showed before that and after.
+    /// Sets the counter forward: its parameters from then on, and the readings of the host's before that and after.
     pub fn step(&self, by: u64) -> (Counter, (i128, i128)) {
         let offset = self.offset + by;
         let mut truth = Command::new(self.folder.join("truth"));
@@ -52,12 +52,12 @@ impl Counter {
         (stepped, [before, after].map(|number| number.parse().unwrap()).into())
     }
 
-    /// What the counter shows when the host's shows something.
+    /// The counter's reading for one of the host's.
     pub fn at(&self, host: i128) -> i128 {
         ((host * i128::from(self.factor)) >> POINT) + i128::from(self.offset)
     }
 
-    /// What the host's shows when this one shows something.
+    /// The host's reading for one of this counter.
     pub fn host(&self, counter: i128) -> i128 {
         ((counter - i128::from(self.offset)) << POINT) / i128::from(self.factor)
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Turns of guests on the host's CPUs, also between the processes of tests: guests whose CPUs run in turn have theirs
-//! together, any other alone. What a test does with what its guest has left goes on beside the next one's.
+//! together, any other alone. A test's work on the results of its guest continues next to the next one's.
 //!
-//! A turn is a lock on a file. Who wants one holds the queue until it is there, so whoever wants to be alone is not
-//! overtaken by others, and nobody who has a turn waits for another.
+//! A turn is a lock on a file. A process that wants one holds the queue until it gets it, so a process that wants to be
+//! alone is not overtaken by others, and no process that has a turn waits for another.
 
 use std::env;
 use std::fs::{self, File};
@@ -18,8 +18,8 @@ pub fn shared() -> Turn {
     take(File::lock_shared)
 }
 
-/// Waits for a turn in which no other test has a guest. Where `cargo xtask test` runs others beside this one, it ends the
-/// test, which is run again after all that can share the host, so that no CPU stands idle for one that waits.
+/// Waits for a turn in which no other test has a guest. If `cargo xtask test` runs others at the same time, it ends the
+/// test, which is run again after all that can share the host, so that no CPU is idle for one that waits.
 pub fn alone() -> Turn {
     if env::var_os("KUTRACE_BESIDE").is_some() {
         println!("\nalone: a guest wants all CPUs of the host");

@@ -80,7 +80,7 @@ static uint64_t any(void) {
     return state ^= state << 17;
 }
 
-// The program's own 64 bytes: a first word of any kind, and a text that can be told from any other memory.
+// The program's own 64 bytes: a first word of any kind, and a text that differs from any other memory.
 static uint64_t some_words(char *page) {
     static const uint64_t kinds[] = { METHOD_NAME, LOCK_NAME, QUEUE_NAME, RESOURCE_NAME };
     uint64_t *words = (uint64_t *)(page + any() % 4000);

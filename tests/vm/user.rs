@@ -9,7 +9,7 @@ use postprocess::time::Time;
 use crate::guest;
 use crate::trace::Recording;
 
-/// Where it plays no part where the program was read from.
+/// For use where the origin of the program does not matter.
 const COPY: &str = "cd /tmp\ncp $BIN/user .\n";
 
 /// The answers of user.c, one a line, up to the command that is none.

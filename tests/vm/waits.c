@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ways to wait, each with the reason a trace has to give. `waits DIR [NAME...]` runs them one after the other, all or
-// those named, each in a process of its own that is called like it; DIR is on a disk. For each it prints a line
+// Ways to wait, each with the reason that a trace must give. `waits DIR [NAME...]` runs them one after the other, all
+// or those named, each in a process of its own of the same name; DIR is on a disk. For each it prints a line
 // `NAME REASON THREAD`, or `NAME - WHY` if this kernel cannot; REASON may be one of several.
 //
-// What is looked at is the time of one thread between two marks: calls of sched_get_priority_max whose argument no other
-// program uses. Who ends the wait sleeps first, so that it is long compared with anything else.
+// The time examined is that of one thread between two marks: calls of sched_get_priority_max whose argument no other
+// program uses. The thread that ends the wait sleeps first, so that it is long compared with anything else.
 
 #define _GNU_SOURCE
 #include <err.h>
@@ -89,7 +89,7 @@ static void must(long result, const char *what) {
     }
 }
 
-// The kernel forgets what it has of files.
+// The kernel drops its cache of files.
 static void forget(void) {
     sync();
     int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
@@ -921,7 +921,7 @@ static int exec_cold(void) {
     close(out);
     forget();
     begin();
-    // The program it becomes says where it ends.
+    // The program it becomes marks its end.
     execl(place("program"), "waits", NULL);
     return errno;
 }
@@ -1226,7 +1226,7 @@ static const struct { const char *name, *reason; int (*run)(void); } CASES[] = {
     CASE(core_dump, disk), CASE(cpu_goes, time),
 };
 
-// Runs a case in a process of its own, which leads a group; what is left of the group ends with it.
+// Runs a case in a process of its own, which leads a group; the rest of the group ends with it.
 static void run(int n) {
     *shared = (struct shared){ 0 };
     errno = 0;

@@ -14,8 +14,8 @@ const MARK: u32 = SYSCALL + 146;
 const BEGIN: u32 = 21_000;
 const END: u32 = 21_001;
 
-/// What a thread waited for between its marks, time by reason, most first; waiting for a CPU, which follows every wait,
-/// which may be idle, only if that is what the way is about. That the host held up a CPU is never what it is about.
+/// Reasons of a thread's waits between its marks, time by reason, most first; waiting for a CPU, which follows every
+/// wait and may be idle, only if that is the subject of the way. That the host held up a CPU is never its subject.
 fn waited(trace: &Recording, pid: u32, for_a_cpu: bool) -> Vec<(i64, String)> {
     let mark = |arg| trace.of(MARK).filter(move |e| e.pid.number() == pid && e.arg == arg).map(|e| e.ts.0);
     let begin = mark(BEGIN).next().expect("a mark at the start");
@@ -62,8 +62,8 @@ fn every_way_to_wait_has_its_reason() {
         tried += 1;
         let reasons: Vec<&str> = expected.split('|').collect();
         let found = waited(&trace, pid, reasons.contains(&"cpu"));
-        // What was to be waited for was there before the thread slept: a disk of an emulated machine may be that quick.
-        // Then a read by io_uring waits for nothing but the thread of the kernel that does it.
+        // The event to wait for came before the thread slept: a disk of an emulated machine may be that quick. Then a
+        // read by io_uring waits only for the kernel's thread that does it.
         let reached = if name.starts_with("ring_") { "task" } else { "" };
         if reasons == ["disk"] && found.iter().all(|(_, reason)| reason == reached) {
             eprintln!("{name}: did not wait for the disk");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What `watch` keeps: what was slow is in a recording that has it whole, what was fast is not, the worst stay, and the
-//! folder does not grow.
+//! Recordings kept by `watch`: slow moments are in a recording that has them whole, fast ones are not, the worst stay,
+//! and the folder does not grow.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
     );
     let run = guest::succeed(&["--cpus", "2", "--no-load"], &script);
     assert_eq!(run.number("status"), 130, "{}", run.out);
-    assert!(fs::read_to_string(run.file("status")).unwrap().contains("tracing"), "it goes on");
+    assert!(fs::read_to_string(run.file("status")).unwrap().contains("tracing"), "it continues");
     let lines = lines(&run.file("lines"));
     let fast: usize = fs::read_to_string(run.file("fast")).unwrap().trim().parse().unwrap();
     // Only a test's own sleep may be as slow, and a hog that is none yet.
@@ -145,7 +145,7 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
     assert!(kept.contains(&worst), "{worst} of {kept:?}: {}", fs::read_to_string(run.file("lines")).unwrap());
 }
 
-/// On a kernel of Debian's, which knows of pressure: what a condition needs of the kernel is provoked, twice each.
+/// On a kernel of Debian's, which measures pressure: each condition's requirement on the kernel is provoked, twice.
 #[test]
 fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
     let run = guest::succeed(
@@ -177,10 +177,10 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
         assert!(!found.is_empty(), "{when}: {lines:#?}");
         for line in &found {
             let took = line["took_ns"].as_f64().unwrap();
-            // As long as it was told to be, and not much longer.
+            // For the requested time, and not much longer.
             assert!((least..3e9).contains(&took) && line["cpu"].is_u64(), "{line}");
         }
-        // What comes when the watching ends is told, and not written any more.
+        // Moments at the end of the watching are reported, and no longer written.
         let written: Vec<_> = found.iter().filter_map(|line| Some((line, file(&run, line)?))).collect();
         assert!(!written.is_empty(), "{when}: {found:#?}");
         for (line, path) in written {
@@ -201,7 +201,7 @@ fn pressure_and_long_interrupts_are_seen_as_often_as_they_come() {
     }
 }
 
-/// What is planted among storms, and for how long: 200 in 20 minutes in the long form.
+/// Planted among storms, and for how long: 200 in 20 minutes in the long form.
 const STORM: (u32, &str) = guest::by_form((4, "0.5"), (12, "1.5"), (200, "5.7"));
 
 #[test]
@@ -221,7 +221,7 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
         sleep 1
         memory() {{ sed -n 's/^VmRSS:\s*\([0-9]*\) kB/\1/p' /proc/$watch/status; }}
         for n in $(seq {planted}); do
-            # Nobody else calls it: rt_sigtimedwait of nothing, for 250 ms and more.
+            # No other program calls it: rt_sigtimedwait of nothing, for 250 ms and more.
             perl -e 'my ($set, $time) = ("\0" x 8, pack("qq", 0, 250e6 + $ARGV[0] * 1e6)); syscall 128, $set, 0, $time, 8' $n
             sleep {pause}
             [ $n = $((({planted} + 2) / 3)) ] && echo early=$(memory)
@@ -260,7 +260,7 @@ fn no_trigger_is_missed_in_a_storm_and_memory_and_disk_are_bounded() {
     assert!(kept.iter().any(is_worst), "{worst} ns is not kept");
 }
 
-/// A recorder that has overwritten its beginning is compared with what the kernel counted since.
+/// A recorder that has overwritten its beginning is compared with the kernel's counts since then.
 #[test]
 fn what_is_kept_of_a_recorder_that_wrapped_is_judged_and_has_no_older_marks() {
     let run = guest::succeed(
@@ -282,7 +282,7 @@ fn what_is_kept_of_a_recorder_that_wrapped_is_judged_and_has_no_older_marks() {
         kill -USR1 $watch
         await grep -q signal $OUT/lines
         ./programs calls 1
-        # Without the readings of `watch`, nothing can be said of the same recorder.
+        # Without the readings of `watch`, nothing is known about the same recorder.
         kutrace_control snapshot /tmp/alone.trace
         kill -INT $watch
         wait $watch || true

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What the demo traces: shell pipelines, a compiler, and a server under load. Everything it writes is below /tmp.
+# The workload that the demo traces: shell pipelines, a compiler, and a server under load. Everything it writes is below
+# /tmp.
 set -euo pipefail
 work=$(mktemp -d /tmp/workload.XXXXXX)
 cd "$work"

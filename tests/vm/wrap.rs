@@ -13,7 +13,7 @@ use crate::trace::Recording;
 const BLOCKS: u64 = 32;
 const LAPS: u64 = guest::by_form(2, 20, 100);
 const GETPRIORITY: u32 = SYSCALL + 140;
-/// The first argument of a getpriority that nobody else calls so.
+/// The first argument of a getpriority that no other program uses.
 const MAGIC: u32 = 0x5afe;
 
 #[test]
@@ -45,7 +45,7 @@ fn after_many_laps_the_newest_is_there_and_every_name() {
     ends_at_the_stop(&trace);
 }
 
-/// Whoever is switched to, runs or is woken is called by its name and pid.
+/// Every thread that is switched to, runs or is woken has its name and pid.
 fn every_pid_has_a_name(trace: &Recording) {
     let named = |name: &str, pid: u32| {
         let suffix = format!(".{pid}");
@@ -89,7 +89,7 @@ fn a_pid_that_comes_again_has_the_name_of_its_thread() {
     let trace = Recording::read_whole(&run.file("t.raw"));
     let (mut names, mut seen) = (HashMap::new(), HashSet::new());
     let (mut marks, mut again) = (0, 0);
-    // Since when CPUs have events of which the last lost most: whoever ran before that is named by the last one alone.
+    // The time from which all CPUs have events: threads that ran before it are named only by the CPU that begins last.
     let begins =
         (0..3).filter_map(|cpu| trace.events.events.iter().find(|e| e.cpu.number() == cpu).map(|e| e.ts)).max();
     for e in &trace.events.events {

@@ -70,7 +70,7 @@ capabilities! {
     20 MachineChecks "machine checks";
     /// Calls that seccomp or a tracer denies.
     21 Denied "system calls that seccomp or a tracer denies";
-    /// Whether a waiting thread is stopped, frozen, traced, or held up for memory.
+    /// Stops of a waiting thread: stopped, frozen, traced, or held up for memory.
     22 Stops "whether a thread that waits is stopped, frozen, traced or held up for memory";
     /// The end of page faults of programs; else those are points.
     23 ProgramFaults "how long page faults of programs take";

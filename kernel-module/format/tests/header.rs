@@ -14,8 +14,8 @@ use kutrace_format::event::rows;
 
 const HEADER: &str = "include/linux/kutrace.h";
 
-/// What the header does not name: a switch, a return and a number that is computed have operations of their own, packets
-/// by their content are recorded no more, and nobody records an event younger than himself.
+/// Events that the header does not name: a switch, a return and a computed number have operations of their own, packets
+/// are no longer recorded by their content, and no program records an event younger than itself.
 const NOT_NAMED: [u16; 6] =
     [event::SWITCH, event::SYSCALL_RETURN, event::SMALL_RETURN, event::RX_PACKET, event::TX_PACKET, event::SPECIAL];
 

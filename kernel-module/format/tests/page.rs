@@ -112,7 +112,7 @@ fn tables() -> String {
     constant(&mut text, "Flags of a trace.", "FLAG", ["{", "}"], &flags);
     let unseen =
         Capability::ALL.iter().map(|one| format!("{}: {:?}", constant_case(&format!("{one:?}")), one.unseen()));
-    let doc = "What a trace says that it cannot show, by what its source lacks.";
+    let doc = "Facts that a trace cannot show, by the capabilities that its source lacks.";
     constant(&mut text, doc, "CANNOT_SHOW", ["{", "}"], &unseen.collect::<Vec<_>>());
     let doc = "Names of errno values on Linux, by number, for traces that do not bring their machine's.";
     let errnos: Vec<String> = errnos().iter().map(|name| format!("{name:?}")).collect();
@@ -126,5 +126,5 @@ fn the_page_has_the_tools_tables() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(TABLES), &tables).unwrap();
     }
-    assert!(read(TABLES) == tables, "{TABLES} is not what the tables make; UPDATE_GOLDEN=1 makes it anew");
+    assert!(read(TABLES) == tables, "{TABLES} differs from the tables; UPDATE_GOLDEN=1 makes it again");
 }

@@ -148,8 +148,7 @@ fn the_format_s_document_tells_how_to_pass_over_what_is_not_in_its_table() {
 fn the_document_of_hooks_names_the_points_that_the_kernel_records() {
     let text = read("docs/hooks.md");
     let named: BTreeSet<&str> = text.split('`').skip(1).step_by(2).collect();
-    // Events that the document describes in other words: the switch, the wakeup's arc, and packets with what they are
-    // called after.
+    // Events that the document describes in other words: the switch, the wakeup's arc, and packets with their suffixes.
     let others = [event::SWITCH, event::RUNNABLE, event::RX_PACKET, event::TX_PACKET, event::SPECIAL];
     let points = rows().filter(|row| row.shape.is_some() && row.origin == Origin::Kernel);
     for row in points

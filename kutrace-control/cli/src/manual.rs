@@ -10,10 +10,10 @@ use clap_mangen::Man;
 
 const STATUS: [(&str, &str); 5] = [
     ("0", "Done."),
-    ("1", "Failed; standard error says what and where."),
+    ("1", "Failed; standard error names the place and the fact."),
     ("2", "Wrong usage."),
     ("3", "Done, but events were lost while recording, or data are damaged or missing."),
-    ("130", "Ended by Ctrl-C or another signal, after what could be kept was kept."),
+    ("130", "Ended by Ctrl-C or another signal, after saving all that could be saved."),
 ];
 
 /// Files that a package installs for `command`, by path below `/usr/share` or the like: a page for the command and for
@@ -86,7 +86,7 @@ fn sections(notes: &str, examples: &str) -> Roff {
     }
     roff.control("SH", ["ENVIRONMENT"]);
     roff.control("TP", []);
-    roff.text([bold("NO_COLOR")]).text([roman("Nothing is coloured if this is set.")]);
+    roff.text([bold("NO_COLOR")]).text([roman("Disables colours if set.")]);
     if !examples.is_empty() {
         roff.control("SH", ["EXAMPLES"]).control("nf", []);
         for line in examples.lines() {

@@ -52,7 +52,7 @@ pub fn output() -> Result<()> {
 
 fn open(descriptor: i32) -> Result<()> {
     if CLOSED.load(Relaxed) & 1 << descriptor != 0 {
-        bail!("it is closed");
+        bail!("closed");
     }
     Ok(())
 }

@@ -395,7 +395,7 @@ impl Lane for &'static Stream {
 mod tests {
     use super::*;
 
-    /// No content of the area, whoever wrote it, makes an access leave the area.
+    /// No content of the area, from any writer, makes an access leave the area.
     #[test]
     fn no_word_of_an_area_leads_out_of_it() {
         const PAGE: usize = PAGE_BYTES as usize / 8;

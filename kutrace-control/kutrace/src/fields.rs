@@ -214,7 +214,7 @@ impl<L: List> Typed<L> {
 /// generic functions.
 #[diagnostic::on_unimplemented(
     message = "a field of a mark is an integer, a float, a `bool` or a text, not `{Self}`",
-    note = "`format_args!` makes a text of anything, `kutrace::Hex` a number that is shown in base 16"
+    note = "`format_args!` turns any value into text, `kutrace::Hex` a number into one shown in base 16"
 )]
 pub trait Value {
     /// The type, as in [`Kinds`].

@@ -55,7 +55,7 @@ pub fn is_on() -> bool {
         return false;
     }
     match word.load(Ordering::Relaxed) {
-        UNSURE => is_on_indeed(),
+        UNSURE => is_on_uncached(),
         trace => trace != 0,
     }
 }
@@ -192,9 +192,9 @@ fn look() -> u32 {
     seen()
 }
 
-/// [`is_on`] if only a search or the recorder can tell.
+/// [`is_on`] if that takes a search or the recorder.
 #[cold]
-fn is_on_indeed() -> bool {
+fn is_on_uncached() -> bool {
     match look() {
         UNSURE => test().unwrap_or(false),
         trace => trace != 0,

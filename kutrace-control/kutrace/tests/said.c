@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of libkutrace.so that kutrace.py calls, each of which prints its record, on any kernel.
+// Record functions of libkutrace.so for kutrace.py, each of which prints its record, on any kernel.
 
 #include <inttypes.h>
 #include <kutrace.h>

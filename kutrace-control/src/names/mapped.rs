@@ -80,7 +80,7 @@ impl Mapped {
     fn listening() -> Option<Mapped> {
         let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
         let ring = |cpu| -> Option<Ring> {
-            let event = sys::tell_of_programs(cpu, (RING / 2) as u32).ok()?;
+            let event = sys::open_program_events(cpu, (RING / 2) as u32).ok()?;
             let memory = Mapping::writable(event.as_fd(), PAGE + RING).ok()?;
             Some(Ring { event, memory, read: 0 })
         };

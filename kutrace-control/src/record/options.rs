@@ -34,7 +34,7 @@ pub struct Record {
     /// Memory for the trace: 64M, 2G [default: the module's]
     #[arg(short, long, value_name = "SIZE", value_parser = blocks)]
     buffer: Option<u32>,
-    /// Memory for marks of programs: of each, of all [default: 4M,64M]
+    /// Memory for marks: of each program, of all [default: 4M,64M]
     #[arg(long, hide = true, value_name = "EACH,ALL", value_parser = quota)]
     marks_memory: Option<Quota>,
     /// Count instructions per cycle (experimental)
@@ -43,10 +43,10 @@ pub struct Record {
     /// Count misses of the last-level cache (experimental)
     #[arg(long)]
     llc: bool,
-    /// Also TCP and UDP packets: all, or of ports 80,6379
+    /// Record TCP and UDP packets too: all, or ports 80,6379
     #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
     pub packets: Option<Ports>,
-    /// What is to be recorded beside.
+    /// Additional events to record.
     #[command(flatten)]
     pub wanted: Wanted,
     /// When the buffer is full, keep the newest events
@@ -55,13 +55,13 @@ pub struct Record {
     /// Write while recording; --rotate SIZE --keep N: a ring
     #[arg(long, conflicts_with = "wrap")]
     stream: bool,
-    /// With --stream: a new file whenever one has this size
+    /// With --stream: begin a new file at this size
     #[arg(long, hide = true, value_name = "SIZE", requires = "stream", value_parser = file_size)]
     rotate: Option<u64>,
-    /// What `go --stream` starts.
+    /// Record as the background process of `go --stream`.
     #[arg(long, hide = true, requires = "stream")]
     pub background: bool,
-    /// With --rotate: files kept, the newest [default: 10]
+    /// With --rotate: number of files kept, the newest [default: 10]
     #[arg(long, hide = true, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Output, or `-` [default: ku_DATE_TIME_host_pid.trace]

@@ -71,9 +71,7 @@ impl Kdump {
         let bytes = both * PAGE as u64 / 2;
         ensure!(bytes <= BITMAP_MAX, "damaged: a bitmap of {bytes} bytes");
         let mut bitmap = vec![0; bytes as usize];
-        source
-            .read_exact_at(&mut bitmap, (1 + sub) * PAGE as u64 + bytes)
-            .context("the bitmap of pages is not there")?;
+        source.read_exact_at(&mut bitmap, (1 + sub) * PAGE as u64 + bytes).context("the bitmap of pages is missing")?;
         let count = |pages: &mut u32, byte: &u8| {
             let before = *pages;
             *pages += byte.count_ones();
@@ -141,7 +139,7 @@ impl Kdump {
 
     /// Damage of the file as a whole, if any.
     pub fn damage(&self) -> Option<String> {
-        (self.status & INCOMPLETE != 0).then(|| "the image is incomplete: makedumpfile had no room for it".to_owned())
+        (self.status & INCOMPLETE != 0).then(|| "the image is incomplete: makedumpfile ran out of space".to_owned())
     }
 }
 

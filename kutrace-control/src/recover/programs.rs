@@ -53,14 +53,14 @@ impl Found {
         let mut losses = Vec::new();
         if self.missing > 0 {
             losses.push(format!(
-                "of what programs recorded themselves, {} of {} not in the image",
+                "of the memory of programs' marks, {} of {} not in the image",
                 self.missing,
                 count(self.pages, "page is", "pages are")
             ));
         }
         if self.damaged > 0 {
             let lists = count(self.damaged, "list is", "lists are");
-            losses.push(format!("{lists} damaged of what programs recorded themselves: some of that is missing"));
+            losses.push(format!("{lists} damaged in the memory of programs' marks: some marks are missing"));
         }
         losses
     }

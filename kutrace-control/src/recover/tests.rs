@@ -382,7 +382,7 @@ fn what_programs_recorded_is_found_up_to_two_ticks_after_the_kernel_s_last_entry
 #[test]
 fn what_a_program_recorded_ends_at_the_first_page_that_is_not_there() {
     let crashed = with_program(LAST);
-    let said = |missing: &str| vec![format!("of what programs recorded themselves, {missing} not in the image")];
+    let said = |missing: &str| vec![format!("of the memory of programs' marks, {missing} not in the image")];
     assert_eq!(programs(&crashed, &[(0, FRAMES + 2)]), ([512, 0], said("2 of 4 pages are")));
     let gap = [(0, FRAMES + 1), (FRAMES + 2, FRAMES + 4)];
     assert_eq!(programs(&crashed, &gap), ([0, 3], said("1 of 4 pages are")));
@@ -392,7 +392,7 @@ fn what_a_program_recorded_ends_at_the_first_page_that_is_not_there() {
 #[test]
 fn lists_that_do_not_return_end_and_have_what_is_in_them_once() {
     let all = &[(0, FRAMES + 4)];
-    let said = "1 list is damaged of what programs recorded themselves: some of that is missing";
+    let said = "1 list is damaged in the memory of programs' marks: some marks are missing";
     // The back link, of the processes and of the grants.
     for (link, to, marks) in [
         (PROCESS + 8, PROCESS + 8, [517, 3]),

@@ -9,8 +9,8 @@ use super::Plan;
 
 /// Text after the help.
 pub const AFTER_TOP: &str = "\
-At a terminal, keys choose: q quit, m minute, t c l n order, 1-7 a list, 0 all
-Exit status: 3 if some of it was not read in time
+Keys at a terminal: q quit, m minute, t c l n order, 1-7 a list, 0 all
+Exit status: 3 if some events were not read in time
 Examples:
   kutrace_control gowrap; kutrace_control top
   kutrace_control top --json --count 60 | jq .second.events";
@@ -18,13 +18,13 @@ Examples:
 /// Options of `top`.
 #[derive(Args, Clone, Debug)]
 pub struct Top {
-    /// End after N seconds; lines of text instead of a screen
+    /// End after N seconds; print text instead of a screen
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Print JSON: the last second and minute, each as `summary --json` has it
+    /// Print JSON: the last second and minute, each in the form of `summary --json`
     #[arg(long)]
     json: bool,
-    /// Lines per list of text and JSON
+    /// Lines per list in text and JSON
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     top: usize,
 }

@@ -61,7 +61,7 @@ const PROBE: u32 = 3;
 /// If the file is not an ELF file for x86-64, or is inconsistent.
 pub fn notes(file: &[u8]) -> Result<Vec<Note>> {
     let is_elf = file.starts_with(b"\x7fELF\x02\x01") && half(file, 18) == Some(62);
-    is_elf.then_some(()).context("no ELF file for x86-64")?;
+    is_elf.then_some(()).context("not an ELF file for x86-64")?;
     let damaged = "the ELF file is damaged";
     let (segments, sections) = (segments(file).context(damaged)?, sections(file).context(damaged)?);
     let names = half(file, 62).and_then(|n| sections.get(usize::from(n))).and_then(|section| section.content(file));

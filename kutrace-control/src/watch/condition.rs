@@ -128,7 +128,7 @@ fn what(text: &str) -> Result<What, String> {
     }
     let (thing, limit) = text.split_once('>').ok_or(EXPECTED)?;
     let limit = duration(limit.trim()).map_err(|_| format!("'{}' is not a time such as 5ms", limit.trim()))?;
-    let limit = u64::try_from(limit.as_nanos()).map_err(|_| "such a time never comes")?;
+    let limit = u64::try_from(limit.as_nanos()).map_err(|_| "this time is too long")?;
     Ok(What::Longer(self::thing(thing.trim())?, limit))
 }
 
@@ -148,12 +148,12 @@ fn thing(text: &str) -> Result<Thing, String> {
         ("softirq", name) => {
             let number = tables::of(NameKind::Softirq)
                 .find(|(_, known)| *known == name || name.strip_prefix("BH:") == Some(known));
-            let (number, _) = number.ok_or_else(|| format!("no softirq is called {name}"))?;
+            let (number, _) = number.ok_or_else(|| format!("no softirq is named {name}"))?;
             Ok(Thing::Softirq(Some(number as u8)))
         }
         ("mark", _) => {
             let both = name.split_once("..").filter(|(from, to)| !from.is_empty() && !to.is_empty());
-            let (from, to) = both.ok_or("mark: needs two names with .. between them")?;
+            let (from, to) = both.ok_or("mark: expected two names separated by ..")?;
             Ok(Thing::Mark(from.to_string(), to.to_string()))
         }
         ("call", "") => Err("call: needs a name".to_string()),
@@ -164,7 +164,7 @@ fn thing(text: &str) -> Result<Thing, String> {
             };
             let events: Vec<u16> = of(NameKind::Syscall, SYSCALL).chain(of(NameKind::Syscall32, SYSCALL32)).collect();
             match events.is_empty() {
-                true => Err(format!("no system call is called {name}")),
+                true => Err(format!("no system call is named {name}")),
                 false => Ok(Thing::Call(events)),
             }
         }
@@ -192,7 +192,7 @@ fn psi(text: &str) -> Result<What, String> {
     let percent = percent.filter(|percent| (0.0..100.0).contains(percent)).ok_or(expected)?;
     match RESOURCES.contains(&resource) {
         true => Ok(What::Pressure { resource: resource.to_string(), full, percent }),
-        false => Err(format!("the kernel knows no pressure of '{resource}', only of {}", RESOURCES.join(", "))),
+        false => Err(format!("the kernel measures no pressure of '{resource}', only of {}", RESOURCES.join(", "))),
     }
 }
 
@@ -236,14 +236,14 @@ mod tests {
             ("fsync > 5ms", EXPECTED),
             ("call:fsync", EXPECTED),
             ("call:fsync > soon", "'soon' is not a time such as 5ms"),
-            ("call:fsink > 5ms", "no system call is called fsink"),
+            ("call:fsink > 5ms", "no system call is named fsink"),
             ("rpc: > 5ms", "rpc: needs a name"),
-            ("mark:a > 5ms", "mark: needs two names with .. between them"),
-            ("mark:..b > 5ms", "mark: needs two names with .. between them"),
+            ("mark:a > 5ms", "mark: expected two names separated by .."),
+            ("mark:..b > 5ms", "mark: expected two names separated by .."),
             ("span: > 5ms", "span: needs a name"),
-            ("psi:gpu some 10%", "the kernel knows no pressure of 'gpu', only of cpu, io, irq, memory"),
+            ("psi:gpu some 10%", "the kernel measures no pressure of 'gpu', only of cpu, io, irq, memory"),
             ("psi:cpu 10%", "expected a resource, some or full, and a percentage, as in psi:cpu some 10%"),
-            ("softirq:nothing > 1ms", "no softirq is called nothing"),
+            ("softirq:nothing > 1ms", "no softirq is named nothing"),
         ] {
             assert_eq!(of(text).unwrap_err(), format!("invalid condition '{text}': {fact}"));
         }

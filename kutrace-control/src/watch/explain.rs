@@ -91,7 +91,7 @@ impl Explain {
                 let _ = child.kill();
                 let _ = child.wait();
                 let left = count(1 + self.waiting.len() as u64, "page or explanation is", "pages and explanations are");
-                say(format_args!("another signal came: {left} not made"));
+                say(format_args!("a second signal arrived: {left} not written"));
                 return;
             }
             self.turn(kept);

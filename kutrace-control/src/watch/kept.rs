@@ -94,7 +94,7 @@ impl Kept {
         let worse: u64 = self.moments().iter().filter(|one| one.rank.0 > rank.0).map(|one| self.size(&one.name)).sum();
         ensure!(
             worse.saturating_add(bytes) <= self.budget,
-            "not kept, others were worse and leave no room in --budget"
+            "not kept, other moments were worse and leave no room in --budget"
         );
         self.make_room(bytes, self.keep.saturating_sub(1));
         Ok(())

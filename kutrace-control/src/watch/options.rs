@@ -15,7 +15,7 @@ pub const AFTER_WATCH: &str = "\
 Conditions:
   span:NAME > TIME    mark:A..B > TIME   rpc:METHOD > TIME  call:NAME > TIME
   wait_cpu > TIME     run:PROGRAM > TIME irq:NAME > TIME    softirq > TIME
-  psi:cpu some 10%    signal (SIGUSR1)   keep (asked for by a program)
+  psi:cpu some 10%    signal (SIGUSR1)   keep (requested by a program)
 Examples:
   kutrace_control watch --when \"call:fsync > 50ms\" --keep 20 -o slow
   kutrace_control watch --when \"wait_cpu > 5ms\" --when signal -o slow";
@@ -26,13 +26,13 @@ pub struct Watch {
     /// Keep a moment when this holds; may be repeated
     #[arg(short, long = "when", value_name = "COND", required = true)]
     conditions: Vec<Condition>,
-    /// Moments kept, the worst of all
+    /// Number of worst moments to keep
     #[arg(short, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     keep: u32,
-    /// Disk space for all of them
+    /// Maximum disk space for all of them
     #[arg(short, long, value_name = "SIZE", default_value = "2G", value_parser = bytes)]
     budget: u64,
-    /// Folder for them, made if it is not there
+    /// Folder for them, created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
     /// End after this time: 2, 500ms, 1m

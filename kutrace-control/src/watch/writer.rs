@@ -64,7 +64,7 @@ impl<T> Writer<T> {
     /// Waits for the recording that is being written.
     pub fn wait(&mut self) -> Option<(T, Result<u64>)> {
         let Writing { what, thread } = self.writing.take()?;
-        Some((what, thread.join().unwrap_or_else(|_| bail!("it was not written to its end"))))
+        Some((what, thread.join().unwrap_or_else(|_| bail!("it was not written completely"))))
     }
 }
 

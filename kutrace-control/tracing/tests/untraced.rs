@@ -69,7 +69,7 @@ fn spans_of_the_subscriber_are_where_the_program_is() {
     tracing::subscriber::with_default(kutrace_tracing::subscriber().lives().up_to(LevelFilter::INFO), || {
         assert_eq!(name(), "");
         let (outer, inner) = (info_span!("outer", size = 17_u64), info_span!("inner"));
-        assert!(debug_span!("left out").is_disabled());
+        assert!(debug_span!("skipped").is_disabled());
         let entered = outer.clone().entered();
         let inside = inner.enter();
         assert_eq!(name(), "inner");

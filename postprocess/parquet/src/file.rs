@@ -43,7 +43,7 @@ pub fn base(meta: &Meta) -> Result<i64> {
     let seconds = if meta.tracebase.is_empty() { Some(0) } else { date::seconds(&meta.tracebase) };
     seconds
         .and_then(|seconds| seconds.checked_mul(1_000_000_000))
-        .ok_or_else(|| anyhow!("tracebase {:?} is not a minute that nanoseconds since 1970 reach", meta.tracebase))
+        .ok_or_else(|| anyhow!("tracebase {:?} is not within the range of nanoseconds since 1970", meta.tracebase))
 }
 
 /// Place of the files of a trace.

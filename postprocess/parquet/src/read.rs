@@ -85,7 +85,7 @@ fn found(root: &Path, path: &Path) -> Result<Found> {
     };
     let mut row = (0..columns.len()).map(cell).collect::<Result<Vec<Cell>>>()?;
     let sum = row.pop();
-    ensure!(sum == Some(Cell::Long(checksum(&row))), "the row is damaged: its checksum is another");
+    ensure!(sum == Some(Cell::Long(checksum(&row))), "the row is damaged: its checksum does not match");
     let (text, long) = (
         |n: usize| if let Cell::Text(text) = &row[n] { text.as_str() } else { "" },
         |n: usize| if let Cell::Long(value) = row[n] { value } else { 0 },

@@ -110,7 +110,7 @@ impl Recording {
             Ok(())
         });
         if all.skipped > 0 {
-            all.damage.push(format!("{}; skipped", count(all.skipped, "row makes no sense", "rows make no sense")));
+            all.damage.push(format!("{}; skipped", count(all.skipped, "row is invalid", "rows are invalid")));
         }
         all.moments.sort_by_key(|moment| (moment.at, moment.what));
         Ok(all)

@@ -176,7 +176,7 @@ fn threads(place: &Place, Spans { meta, names, .. }: &Spans, names_of: &BTreeMap
 
 /// Returns the requests of a trace, with their kind.
 fn found(spans: &InOrder, asked: Option<&Requests>) -> Result<Option<Found>> {
-    let Some(asked) = asked.filter(|asked| asked.is_said()) else { return Ok(spans.requests()) };
+    let Some(asked) = asked.filter(|asked| asked.is_given()) else { return Ok(spans.requests()) };
     let whole = spans.whole().context("there are too many spans to look for requests")?;
     asked.find(&Timeline::new(whole)).map(Some).map_err(|fact| anyhow!(fact))
 }

@@ -99,7 +99,7 @@ impl Fact {
         }
     }
 
-    /// The fact of a line, and the name in it; `None` if the line makes no sense.
+    /// The fact of a line, and the name in it; `None` if the line is invalid.
     pub fn read(kind: u32, text: &str) -> Option<(Fact, &str)> {
         let value = match kind {
             number::PROCESS | number::GROUP | number::MEMBER_OF => text.parse().ok()?,

@@ -118,8 +118,8 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
             Verdict::Fail,
             tally.late,
             [
-                "event is earlier than what came before it on its CPU",
-                "events are earlier than what came before them on their CPU",
+                "event is earlier than the one before it on its CPU",
+                "events are earlier than the one before them on their CPU",
             ],
         ),
     ];

@@ -282,7 +282,7 @@ impl Placed {
     /// of this machine's trace.
     pub fn text(&self, known: &Known, first: &Known) -> String {
         if self.by == By::First {
-            return format!("{}: the clock of all", known.name);
+            return format!("{}: its clock is used for all", known.name);
         }
         let start = known.traced.0;
         let ahead = i128::from(known.base - first.base) * i128::from(Time::SECOND.0) + i128::from(start.0)
@@ -302,7 +302,7 @@ impl Placed {
             ppm.abs()
         );
         let unknown = match self.may_be_inside {
-            true => "; it is a guest, and nothing shows that one of these machines ran it, and when",
+            true => "; it is a guest, and nothing shows whether and when one of these machines ran it",
             false => "",
         };
         format!("{line}, {}{unknown}", Bound(self))
@@ -322,19 +322,19 @@ impl fmt::Display for Bound<'_> {
                 }
             }
             (By::Host, within) => {
-                f.write_str("as its host says of its counter")?;
+                f.write_str("by its host's record of its counter")?;
                 match within {
                     Some(within) if within <= ROUNDED => Ok(()),
                     Some(within) => write!(f, ", within {:.1} us", within.0 as f64 / 100.0),
-                    None => f.write_str("; nothing bounds the error of that"),
+                    None => f.write_str("; nothing bounds its error"),
                 }
             }
             (By::Halts, within) => {
-                f.write_str("by when its CPUs had nothing to do")?;
+                f.write_str("by the times at which its CPUs were idle")?;
                 within.map_or(Ok(()), |within| write!(f, ", within {:.1} us", within.0 as f64 / 100.0))
             }
-            (By::Clock, _) => f.write_str("by its clock of the day: no packets; nothing bounds the error"),
-            _ => f.write_str("as its packets went one way only: nothing bounds the error"),
+            (By::Clock, _) => f.write_str("by its time of day, as there are no packets: nothing bounds the error"),
+            _ => f.write_str("by packets of one direction only: nothing bounds the error"),
         }
     }
 }

@@ -256,9 +256,9 @@ impl Decoding<'_> {
         let told = guests.map(|(n, one, host)| {
             let Tally { inside, outside, untold } = self.nest.tally(n);
             let all = count(inside + outside, "event", "events");
-            let others = count(untold, "other lies", "others lie");
+            let others = count(untold, "other", "others");
             let told = format!("{inside} of {all} lie in the time in which {} ran its CPUs", host.name);
-            let rest = format!("; where {others} its trace does not tell");
+            let rest = format!("; its trace does not show this for {others}");
             (one.name.as_str(), if untold > 0 { told + &rest } else { told })
         });
         told.collect()

@@ -307,7 +307,7 @@ impl Class {
                     cell.text(),
                     self.window.inner.0.seconds(),
                     self.window.inner.1.seconds(),
-                    if missing { "events are missing" } else { "there are events that were none" }
+                    if missing { "events are missing" } else { "some events of the trace did not happen" }
                 ));
             }
         }

@@ -55,7 +55,7 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
     if !header_sound {
         layout.damage.push(Damage::at(
             file::CRC_AT,
-            "the checksum of the file header does not match; it is used where it makes sense",
+            "the checksum of the file header does not match; only its plausible fields are used",
         ));
     }
     if header_sound && header.block_bytes as usize != block::BYTES {
@@ -74,7 +74,7 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
     {
         let what = if behind.starts_with(&file::MAGIC) { "another trace" } else { "something" };
         let at = bytes.len() - behind.len();
-        layout.damage.push(Damage::at(at, format!("{what} follows the last block; skipped: a file is one trace")));
+        layout.damage.push(Damage::at(at, format!("{what} follows the last block; skipped: a file holds one trace")));
     }
     if header_sound && found != said {
         layout.damage.push(Damage::at(40, format!("the header counts {said} blocks, the file has {found}")));
@@ -324,7 +324,7 @@ impl<'a> Layout<'a> {
         }
         if ended && at < bytes.len() {
             let what = if bytes[at..].starts_with(&file::MAGIC) { "another trace" } else { "something" };
-            self.damage.push(Damage::at(at, format!("{what} follows the end; skipped: a file is one trace")));
+            self.damage.push(Damage::at(at, format!("{what} follows the end; skipped: a file holds one trace")));
         }
     }
 

@@ -252,7 +252,7 @@ impl<R: Read> Live<R> {
         quality.extend(self.losses.values().flatten().cloned());
         quality.extend((self.late > 0).then(|| {
             let marks = count(self.late, "mark of a program", "marks of programs");
-            format!("{marks} came after what happened then had been shown; left out")
+            format!("{marks} came after later events had been shown; skipped")
         }));
         let stop = self.clock.tsc_units(self.header.stop.tsc.into());
         let begun = self.queues.iter().filter(|queue| queue.begun);

@@ -156,7 +156,7 @@ fn records<'a>(blocks: &[Block<'a>], damage: &mut Vec<Damage>) -> Vec<Record<'a>
             strange += u64::from(entry.is_strange());
         }
         if strange > 0 {
-            let fact = format!("{} no kind that there is; skipped", count(strange, "name of", "names of"));
+            let fact = format!("{} an unknown kind; skipped", count(strange, "name of", "names of"));
             damage.push(Damage::of_block(block.index, block.offset, fact));
         }
     }

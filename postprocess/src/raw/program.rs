@@ -44,19 +44,19 @@ struct Grant<'a> {
 /// Parses the payload of a section whose checksum is right.
 ///
 /// # Errors
-/// What is wrong with the payload.
+/// The fault of the payload.
 pub fn parse(offset: usize, payload: &[u8]) -> Result<Program<'_>, &'static str> {
     let (head, rest) = payload.split_at_checked(HEAD_BYTES).ok_or("the section of a program is cut short")?;
     let bytes = (int(head, 8) as usize).checked_mul(GRANT_BYTES);
     let split = bytes.and_then(|bytes| rest.split_at_checked(bytes));
-    let (grants, area) = split.ok_or("the section of a program has less grants than it counts")?;
+    let (grants, area) = split.ok_or("the section of a program has fewer grants than it counts")?;
     if area.len() as u64 != long(head, 24) {
-        return Err("the area of a program has another size than its section says");
+        return Err("the area of a program does not have the size that its section states");
     }
     let is_whole = match int(head, 12) {
         WHOLE_AREA => true,
         GRANTS_ALONE => false,
-        _ => return Err("the section of a program has another layout"),
+        _ => return Err("the section of a program has an unknown layout"),
     };
     let (mut parts, mut names) = (Vec::new(), Vec::new());
     // A program can make up the target of a word, so its own words may pass for names.
@@ -86,12 +86,12 @@ impl<'a> Program<'a> {
         lost.map_or(0, |lost| long(lost, 0))
     }
 
-    /// What is missing, as the program reports or the recorder knows: a sentence each.
+    /// Losses that the program reports or the recorder knows: a sentence each.
     pub fn losses(&self) -> Vec<String> {
         let refused = self.refused;
         if self.tgid == 0 {
             let times = count(refused, "time", "times");
-            let why = "there was too little, and --marks-memory gives more, or they may not mark";
+            let why = "there was too little (--marks-memory gives more), or they were not allowed to mark";
             return vec![format!("programs were refused memory for their marks {times}: {why}")];
         }
         let what = match self.lost() {
@@ -115,8 +115,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// What is missing in programs, a sentence each. Each section of a program counts from the start on, so its last
-/// applies.
+/// Losses of programs, a sentence each. Each section of a program counts from the start on, so its last applies.
 pub fn losses(programs: &[Program]) -> Vec<String> {
     let last: HashMap<u32, usize> = programs.iter().enumerate().map(|(n, program)| (program.serial, n)).collect();
     let is_last = |(n, program): &(usize, &Program)| last.get(&program.serial) == Some(n);
@@ -213,12 +212,12 @@ impl<'a> Programs<'a> {
 
     /// Faults, by section, once everything was taken.
     pub fn faults(&self) -> Vec<Damage> {
-        self.counted(|entries| entries.strange, "words that no library writes; skipped")
+        self.counted(|entries| entries.strange, "invalid words that no library writes; skipped")
     }
 
     /// Entries that programs did not complete, by section, once everything was taken: not a fault of the trace.
     pub fn unfinished(&self) -> Vec<Damage> {
-        self.counted(|entries| entries.unfinished, "marks were not complete when it ended or was copied; skipped")
+        self.counted(|entries| entries.unfinished, "marks were incomplete when it ended or was copied; skipped")
     }
 
     fn counted(&self, what: impl Fn(&Entries) -> u32, text: &str) -> Vec<Damage> {
@@ -312,8 +311,8 @@ mod tests {
             damage,
             [
                 "program 7 (web): 5 marks had no room",
-                "byte 0: program 7 (web): 1 words that no library writes; skipped",
-                "byte 0: program 7 (web): 1 marks were not complete when it ended or was copied; skipped",
+                "byte 0: program 7 (web): 1 invalid words that no library writes; skipped",
+                "byte 0: program 7 (web): 1 marks were incomplete when it ended or was copied; skipped",
             ]
         );
         assert_eq!(parse(0, &section).unwrap().name(8), Some(&b"work"[..]));

@@ -22,7 +22,7 @@ pub struct Refused<'a> {
 /// Parses the payload of a section whose checksum is right.
 ///
 /// # Errors
-/// What is wrong with the payload.
+/// The fault of the payload.
 pub fn parse(payload: &[u8]) -> Result<Vec<Refused<'_>>, &'static str> {
     let records = payload.chunks_exact(REFUSED_BYTES);
     if !records.remainder().is_empty() {

@@ -332,7 +332,7 @@ impl<'a> Stream<'a> {
         self.counter = self.counter.wrapping_add(u64::from(time).wrapping_sub(self.counter) & mask);
     }
 
-    /// Skips the rest of a block that makes no sense.
+    /// Skips the rest of a block from an invalid entry on.
     #[cold]
     fn give_up(&mut self, fact: String) -> Option<Timed<'a>> {
         let unread = self.rest.len();
@@ -369,7 +369,10 @@ impl<'a> Stream<'a> {
         let back = self.at.saturating_sub(self.now());
         if back > 0 {
             self.ahead = self.ahead.wrapping_add(back);
-            self.report(format!("the clock of cpu {} stepped back by {back} counts; times go on from there", self.cpu));
+            self.report(format!(
+                "the clock of cpu {} stepped back by {back} counts; times continue from there",
+                self.cpu
+            ));
         }
     }
 

@@ -73,7 +73,7 @@ impl Why {
         }
         match self.remainder {
             Time::ZERO => Ok(()),
-            left => writeln!(out, "{} of {} is in no cause: a fault of this program", time(left), time(self.total)),
+            left => writeln!(out, "{} of {} is in no cause: a defect of this program", time(left), time(self.total)),
         }
     }
 
@@ -102,13 +102,13 @@ impl Why {
             "The {slow_ones}{without}, {slow_mean}{average}, against {normal_ones}, {normal_mean}: {more} more"
         )?;
         if slow < *slow_asked {
-            writeln!(out, "({slow_asked} were asked for; those that are not beyond the normal ones are left out)")?;
+            writeln!(out, "({slow_asked} were requested; those that are not slower than the normal ones are omitted)")?;
         }
         writeln!(out)?;
         if causes.is_empty() {
             let little = match *excess < excess_min(self.count) * usual {
                 true => "",
-                false => ": so little more is usual; --min-excess 0 explains it",
+                false => ": a difference this small is usual; --min-excess 0 explains it",
             };
             writeln!(out, "nothing stands out{little}\n")?;
             return self.all(out);

@@ -83,7 +83,7 @@ impl FromStr for By {
         match word {
             "program" => Ok(By::Program),
             "cgroup" => Ok(By::Cgroup),
-            _ => Err("program or cgroup is meant"),
+            _ => Err("expected program or cgroup"),
         }
     }
 }

@@ -98,12 +98,12 @@ impl fmt::Display for Kind {
             Kind::Original => "a raw trace of the original KUtrace",
             Kind::Events => "events",
             Kind::Tracepoints => "a recording of tracepoints",
-            Kind::Perfetto => "a trace of Perfetto's",
-            Kind::Perf => "a recording of perf's",
-            Kind::TraceCmd => "a recording of trace-cmd's",
+            Kind::Perfetto => "a Perfetto trace",
+            Kind::Perf => "a recording of perf",
+            Kind::TraceCmd => "a recording of trace-cmd",
             Kind::Spans => "spans",
             Kind::Page => "a page",
-            Kind::Binary | Kind::Text => "nothing that KUtrace writes",
+            Kind::Binary | Kind::Text => "not a file that KUtrace writes",
         })
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events from a trace of Perfetto's: its recording of the kernel's tracepoints, in its protobuf schema.
+//! Events from a Perfetto trace: its recording of the kernel's tracepoints, in its protobuf schema.
 //!
 //! They become lines of [`tracepoint`](super::tracepoint), and follow the same rules as lines of text. A trace has the
 //! events of one CPU after those of another: all are kept as bytes, and are read in time order once the trace has
 //! ended.
 //!
-//! Invariants: no content is an error; content that makes no sense is counted. Memory is that of the events' bytes, and
+//! Invariants: no content is an error; invalid content is counted. Memory is that of the events' bytes, and
 //! 24 bytes for each event.
 
 mod message;
@@ -136,7 +136,7 @@ impl Packets {
         let mut meta = self.convert.meta();
         let Kept { damaged, cut, .. } = self.read;
         if let Some(at) = cut {
-            meta.quality.push(format!("byte {at}: the trace is cut off or damaged here; what follows is missing"));
+            meta.quality.push(format!("byte {at}: the trace is cut off or damaged here; the rest is missing"));
         }
         for (number, one, many) in [
             (damaged, "packet could not be read", "packets could not be read"),
@@ -272,7 +272,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Takes packets that were compressed; false if they make no sense.
+    /// Takes packets that were compressed; false if they are invalid.
     fn unpack(&mut self, compressed: &[u8]) -> bool {
         let mut bytes = Vec::new();
         let read = ZlibDecoder::new(compressed).take(UNPACKED_MAX).read_to_end(&mut bytes);

@@ -53,6 +53,6 @@ impl Backward {
     /// Sentence about these spans, if there were any.
     pub fn sentence(self) -> Option<String> {
         let spans = count(self.0, "span ends before it begins", "spans end before they begin");
-        Some(format!("{spans}; taken as of no length")).filter(|_| self.0 > 0)
+        Some(format!("{spans}; treated as having no length")).filter(|_| self.0 > 0)
     }
 }

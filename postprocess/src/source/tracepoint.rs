@@ -7,7 +7,7 @@
 //! unseen. Rules that need this while events arrive know the first [`AHEAD`] lines.
 //!
 //! Times are those of the recording's clock, as if it had begun in 1970, so they are the file's own, unless perf's head
-//! has the time of day. Invariant: no content is an error; lines that make no sense are counted.
+//! has the time of day. Invariant: no content is an error; invalid lines are counted.
 
 pub mod line;
 pub mod convert;

@@ -372,7 +372,7 @@ impl Builder {
                 let known = self.intervals.iter().find(|i| i.cpu.index() == c);
                 let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
                 self.silent_at_the_end(c, to);
-                self.left_for_good(c);
+                self.exited(c);
                 // A scheduler that has not returned by then has made its choice.
                 self.sched_left(c, to);
                 self.close(c, to, Close::End { ret: NONE, ipc: 0 });

@@ -38,7 +38,7 @@ const fn is_before(sequence: u32, other: u32) -> bool {
 
 impl Builder {
     /// The event of a packet that is sent, renamed if it is a retransmission.
-    pub(super) fn told_again(&mut self, e: &Event) -> Event {
+    pub(super) fn reclassified(&mut self, e: &Event) -> Event {
         let text = self.names.text(e.name);
         let Some(named) = flow::named(text).filter(|named| named.tcp) else { return *e };
         let again = self.flows.send(named.flow, named.begins, e.arg, e.ret as u32);

@@ -78,8 +78,9 @@ impl Keep for SpanLimit {
         let Some(coarse) = self.coarse else { return all };
         let (max, us) = (self.max, coarse.step().get() / 100);
         all.meta.quality.push(format!(
-            "there were more than {max} spans: what each CPU did is added up in steps of {us} us, what else is shorter \
-             is left out; times add up, and how often something began is counted in the whole trace; from START to STOP, in seconds, all is there after `{OF_A_PART}`"
+            "there were more than {max} spans: each CPU's time is added up in steps of {us} us, other spans shorter \
+             than a step are omitted; times add up, and starts are counted over the whole trace; for all details from \
+             START to STOP, in seconds: `{OF_A_PART}`"
         ));
         all.spans = coarse.finish();
         all

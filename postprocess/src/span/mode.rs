@@ -55,7 +55,7 @@ impl Builder {
         match &mut cpu.begin {
             Some(begin) if side == Side::Kernel => drop(begin.give(before, bottom)),
             Some(begin) => begin.give_program(before, bottom, work),
-            None => on.into_iter().for_each(|c| self.tell_anew(c, since, before, bottom)),
+            None => on.into_iter().for_each(|c| self.correct_since(c, since, before, bottom)),
         }
     }
 
@@ -91,7 +91,7 @@ impl Builder {
         let left = stack.iter().skip(1).take_while(|f| f.level() != Level::Irq).count();
         let (user, gone): (Frame, Vec<Frame>) = (stack[0], stack.drain(1..=left).collect());
         for call in gone {
-            self.tell_anew(c, since, call, user);
+            self.correct_since(c, since, call, user);
             self.repair(c, call.returned(), call.name);
         }
         let cpu = &mut self.cpus[c];
@@ -126,7 +126,7 @@ impl Builder {
             ShownBy::SampleInProgram => self.end_of_last(c, user, Time::MAX),
             ShownBy::Change => since,
         };
-        self.tell_anew(c, since, user, work);
+        self.correct_since(c, since, user, work);
     }
 
     /// The frame of the kernel's work for a thread that is in no call.
@@ -135,7 +135,7 @@ impl Builder {
     }
 
     /// Gives the spans of a CPU since then from one activity to another.
-    fn tell_anew(&mut self, c: usize, since: Time, from: Frame, to: Frame) {
+    fn correct_since(&mut self, c: usize, since: Time, from: Frame, to: Frame) {
         let id = self.cpus[c].id;
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
         let written = self.out.iter_mut().rev().take(KEPT).filter(|s| s.cpu == Some(id) && s.is_execution());

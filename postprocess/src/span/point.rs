@@ -20,7 +20,7 @@ impl Builder {
     pub(super) fn point(&mut self, c: usize, e: &Event, point: Point, t: Time) {
         let ipc = e.ipc & 15;
         if point == Point::TxFlow {
-            let again = self.told_again(e);
+            let again = self.reclassified(e);
             return self.line(c, &again, point);
         }
         match point {

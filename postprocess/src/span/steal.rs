@@ -158,7 +158,7 @@ impl Builder {
     pub(super) fn untold_steal(&self) -> Option<String> {
         let ms = self.untold_steal.seconds() * 1e3;
         (self.untold_steal > Time::ZERO)
-            .then(|| format!("the host took {ms:.3} ms more from the CPUs, of which the trace does not tell when"))
+            .then(|| format!("the host took {ms:.3} ms more from the CPUs, at times that are not in the trace"))
     }
 }
 
@@ -166,5 +166,5 @@ impl Builder {
 pub fn sentence(steals: u64, stolen: Time) -> Option<String> {
     let (times, ms) = (count(steals, "time", "times"), stolen.seconds() * 1e3);
     (steals > 0)
-        .then(|| format!("the host ran something else {times}, {ms:.1} ms together, counted as what the CPUs were at"))
+        .then(|| format!("the host ran something else {times}, {ms:.1} ms together, counted as the CPUs' own work"))
 }

@@ -23,7 +23,7 @@ impl Builder {
     /// new one's.
     pub(super) fn switch(&mut self, c: usize, e: &Event, t: Time) {
         if e.dur > Time::ZERO && e.pid == Pid::IDLE {
-            self.left_for_good(c);
+            self.exited(c);
         }
         if e.dur > Time::ZERO || self.cpus[c].is_lost() {
             if self.cpus[c].is_lost() || e.pid != self.running(c) {
@@ -60,7 +60,7 @@ impl Builder {
     /// A CPU that went offline is back in idle, or never came back: on a stock kernel, the thread that reported it last
     /// had left the CPU then.
     #[cold]
-    pub(super) fn left_for_good(&mut self, c: usize) {
+    pub(super) fn exited(&mut self, c: usize) {
         if self.cpus[c].is_offline() && self.running(c) != Pid::IDLE {
             self.place(c, Pid::IDLE, self.cpus[c].since);
         }

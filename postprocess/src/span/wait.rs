@@ -176,7 +176,7 @@ pub enum Asleep {
 /// Reason of the sleep of a thread in this state, ended by this source.
 pub fn why(abi: &TracedAbi, asleep: Asleep, by: By) -> Reason {
     match asleep {
-        _ if by == By::Unknown => of_sleeper_alone(abi, asleep),
+        _ if by == By::Unknown => reason_from_sleeper(abi, asleep),
         Asleep::Kernel => of_kernel(by),
         Asleep::Worker => of_worker(by),
         Asleep::Out => on_the_way_out(abi, by),
@@ -187,7 +187,7 @@ pub fn why(abi: &TracedAbi, asleep: Asleep, by: By) -> Reason {
 }
 
 /// The reason that the purpose of a worker or call gives on its own, whatever the waker.
-fn of_sleeper_alone(abi: &TracedAbi, asleep: Asleep) -> Reason {
+fn reason_from_sleeper(abi: &TracedAbi, asleep: Asleep) -> Reason {
     let call = match asleep {
         Asleep::Worker => return Reason::Task,
         Asleep::Call(call) => call,

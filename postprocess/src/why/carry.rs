@@ -122,7 +122,7 @@ pub fn carried(spans: &Spans) -> Option<Requests> {
 pub fn asked(spans: &Spans, ask: &Ask) -> Result<Requests, String> {
     if is_coarse(spans) {
         return Err(
-            "no requests: the spans are too many to keep, and merged ones do not say who waited for what".into()
+            "no requests: the trace has too many spans, and merged ones do not record who waited for what".into()
         );
     }
     let timeline = &Timeline::new(spans);

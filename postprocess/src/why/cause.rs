@@ -297,7 +297,7 @@ fn wait(name: &str, ended: &str) -> String {
         Reason::Rcu => ("waiting for an RCU grace period", ""),
         Reason::Sched => ("waiting for the scheduler's balancing", ""),
         Reason::Unknown | Reason::Other(_) | Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall => {
-            ("waiting, for what is not known", "")
+            ("waiting for an unknown reason", "")
         }
     };
     match (ended, reason) {

@@ -275,7 +275,7 @@ pub fn comparable(count: usize, question: &Question) -> Result<(), String> {
     match ranges(count, question.slow, &question.normal) {
         Some((slow, _)) if slow.is_empty() => {
             let [from, to] = [start, end].map(|part| (part * 1e4).round() / 1e2);
-            Err(format!("nothing is left to compare: of {count} requests none is slower than --normal {from}..{to}"))
+            Err(format!("nothing to compare: none of {count} requests is slower than --normal {from}..{to}"))
         }
         _ => Ok(()),
     }
@@ -464,7 +464,7 @@ impl Sides {
             }
             Excess {
                 rank: n + 1,
-                cause: at_pace(text, pace, &data.timeline.meter.pace()),
+                cause: with_pace(text, pace, &data.timeline.meter.pace()),
                 kind: causes.cause(cause).kind,
                 culprit: culprit(data.timeline, causes, cause, thread),
                 time,
@@ -496,7 +496,7 @@ pub fn ranked(its: &Totals, usual: &Totals, pace: &Pace) -> Vec<(u32, Option<Pac
 }
 
 /// Returns a cause in words, with its pace if the pace is what differs.
-pub fn at_pace(text: String, paces: Option<Paces>, pace: &Pace) -> String {
+pub fn with_pace(text: String, paces: Option<Paces>, pace: &Pace) -> String {
     match paces {
         Some((its, usual)) => format!("{text}, {}", pace.text(its, usual)),
         None => text,

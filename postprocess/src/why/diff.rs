@@ -248,7 +248,7 @@ impl<'a> Asked<'a> {
         let Found { asked, mut requests, .. } = find(timeline, ask)?;
         if requests.len() < change::FEWEST {
             let (count, fewest) = (requests.len(), change::FEWEST);
-            return Err(format!("too few requests to compare: {count}, and it takes {fewest}; {asked}"));
+            return Err(format!("too few requests to compare: {count}, at least {fewest} are needed; {asked}"));
         }
         requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
         Ok(Asked { timeline, asked, requests })
@@ -318,7 +318,7 @@ impl Around<'_> {
             }
             More {
                 rank,
-                cause: compare::at_pace(text.clone(), paces, &pace),
+                cause: compare::with_pace(text.clone(), paces, &pace),
                 kind: *kind,
                 culprit: culprit.clone(),
                 time,

@@ -15,12 +15,12 @@ use crate::time::Time;
 
 /// Finds the requests of a program. If it sends on one descriptor and receives on another, descriptors are ignored.
 pub fn of_program(find: impl Fn(By) -> Found, timeline: &Timeline, program: &str) -> Found {
-    let one_way = !goes_both_ways(timeline, program);
+    let one_way = !is_bidirectional(timeline, program);
     find(if one_way { By::Thread } else { By::Descriptor }).of(|pid| timeline.program(pid) == program)
 }
 
 /// True if a program sends and receives on one descriptor, in one thread or, on a socket, in several of a process.
-fn goes_both_ways(timeline: &Timeline, program: &str) -> bool {
+fn is_bidirectional(timeline: &Timeline, program: &str) -> bool {
     let calls = Calls::new(timeline.spans);
     let mut ways: HashMap<(Pid, i64), Call> = HashMap::default();
     let its = |s: &Span| caller(s).is_some_and(|pid| timeline.program(pid) == program);
@@ -265,7 +265,7 @@ impl Serving {
 #[derive(Debug)]
 struct Sides {
     by: By,
-    /// How a thread began on a descriptor.
+    /// Direction in which a thread began on a descriptor.
     begun: HashMap<(Pid, i64), Side>,
     /// Descriptors that were connected or accepted.
     known: HashMap<(Pid, i64), Side>,

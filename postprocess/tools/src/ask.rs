@@ -18,33 +18,33 @@ use postprocess::why::{check, explain, Question, Timeline};
 /// Relative change below which a difference does not matter, by default.
 const ABOVE: f64 = 0.05;
 
-/// What is asked.
+/// Requested explanation.
 #[derive(Args, Clone, Debug)]
 pub struct Asked {
     #[command(flatten)]
     requests: Requests,
-    /// One thread's time; --from S --to S
+    /// The time of one thread; --from S --to S
     #[arg(long, value_name = "PID", conflicts_with = "Requests")]
     thread: Option<u32>,
-    /// With --thread: from this second on, as the answers and the page show them
+    /// With --thread: start of the range in seconds, as the text and the page show it
     #[arg(long, value_name = "S", requires = "thread", hide = true, value_parser = second)]
     from: Option<f64>,
-    /// With --thread: up to this second
+    /// With --thread: end of the range in seconds
     #[arg(long, value_name = "S", requires = "thread", hide = true, value_parser = second)]
     to: Option<f64>,
-    /// How many of 100 requests count as slow, 1 by default
+    /// Percent of requests that count as slow, 1 by default
     #[arg(long, value_name = "PERCENT", default_value = "1", hide_default_value = true, value_parser = percent)]
     slow: f64,
-    /// Which count as normal: those from one percent to another by duration
+    /// Requests that count as normal: those between these percentiles of duration
     #[arg(long, value_name = "A..B", default_value = "40..60", hide = true, value_parser = range)]
     normal: Range<f64>,
-    /// Slow ones are explained if they take this many microseconds more than normal ones, 200 by default
+    /// Minimum difference between slow and normal requests, in microseconds, 200 by default
     #[arg(long, value_name = "US", hide = true, value_parser = microseconds)]
     min_excess: Option<Time>,
-    /// Causes shown
+    /// Number of causes to show
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// For programs, as docs/why.schema.json says
+    /// Print JSON, as described in docs/why.schema.json
     #[arg(long)]
     json: bool,
     /// Fail unless the causes of every request add up to its time
@@ -52,11 +52,11 @@ pub struct Asked {
     check: bool,
 }
 
-/// What a request is.
+/// Kind of request.
 #[derive(Args, Clone, Debug)]
 #[group(multiple = false)]
 pub struct Requests {
-    /// RPCs, from request to response; of this method
+    /// RPCs, from request to response; of METHOD, if given
     #[arg(long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     rpc: Option<String>,
     /// From a mark LABEL to a mark /LABEL, or a part LABEL
@@ -95,7 +95,7 @@ impl Requests {
     }
 
     /// True if a kind of request is given.
-    pub fn is_said(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         self.ask().is_some()
     }
 
@@ -120,13 +120,15 @@ pub fn listed_by_why(option: Arg) -> Arg {
 
 fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "not a part of 100".to_string())
+    percent.ok_or_else(|| "not a percentage from 0 to 100".to_string())
 }
 
 fn range(text: &str) -> Result<Range<f64>, String> {
-    let (from, to) = text.split_once("..").ok_or("not two numbers with .. between them")?;
+    let (from, to) = text.split_once("..").ok_or("expected two numbers separated by ..")?;
     let range = percent(from)?..percent(to)?;
-    Some(range).filter(|range| range.start < range.end).ok_or_else(|| "the second is not larger".to_string())
+    Some(range)
+        .filter(|range| range.start < range.end)
+        .ok_or_else(|| "the second number is not larger than the first".to_string())
 }
 
 /// Parses a relative change, with or without its percent sign.
@@ -188,18 +190,18 @@ impl Asked {
     }
 }
 
-/// What is asked of two traces.
+/// Requested comparison of two traces.
 #[derive(Args, Clone, Debug)]
 pub struct Between {
     #[command(flatten)]
     requests: Requests,
-    /// Status 1 only if slower, by more than P, say 5%
+    /// Exit with 1 only if slower by more than P, such as 5%
     #[arg(long, value_name = "P", value_parser = change)]
     fail_above: Option<f64>,
-    /// Causes shown
+    /// Number of causes to show
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// For programs, as docs/diff.schema.json says
+    /// Print JSON, as described in docs/diff.schema.json
     #[arg(long)]
     json: bool,
 }

@@ -15,10 +15,10 @@ use postprocess::time::Time;
 
 use crate::{outcome, spans, Common, Input, Named, Reader};
 
-/// What spans are built of, and how.
+/// Input of the spans, and options.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Build {
-    /// The events; standard input, to its end, if absent
+    /// The events; standard input to its end if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
@@ -26,7 +26,7 @@ pub struct Build {
     how: How,
 }
 
-/// How spans are built.
+/// Options of building spans.
 #[derive(Clone, Debug, clap::Args)]
 pub struct How {
     /// Title of the page

@@ -16,7 +16,7 @@ use postprocess::why::request::{Found, Request};
 use crate::spans::{self, InOrder};
 use crate::{outcome, Common, Output};
 
-/// Draws the spans of `file`, or of standard input, and lists what the Perfetto trace leaves out.
+/// Draws the spans of `file`, or of standard input, and lists the omissions of the Perfetto trace.
 ///
 /// # Errors
 /// If the spans cannot be read or kept, or the output cannot be written.
@@ -27,7 +27,7 @@ pub fn run(file: Option<&PathBuf>, common: &Common) -> Result<Exit> {
     Ok(outcome(&place, &meta))
 }
 
-/// Draws all spans; returns the data about the trace, and a line for each thing that the Perfetto trace leaves out.
+/// Draws all spans; returns the data about the trace, and a line for each thing that the Perfetto trace omits.
 ///
 /// # Errors
 /// If the output cannot be written, or the spans cannot be read again.
@@ -58,31 +58,26 @@ pub fn draw(spans: InOrder, out: Output) -> Result<(Meta, Vec<String>)> {
     Ok((meta, missing))
 }
 
-/// Returns a line for each thing that the Perfetto trace leaves out.
+/// Returns a line for each thing that the Perfetto trace omits.
 fn untold(meta: &Meta, left_out: LeftOut, searched: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if meta.processes.is_empty() {
-        lines.push(
-            "the trace tells of no process with several threads: each thread stands for one of its own".to_string(),
-        );
+        lines
+            .push("the trace has no process with several threads: each thread is shown as its own process".to_string());
     }
-    lines.push("priorities are not known, and states are what waits say: 120, and R, S, D, T, t or X".to_string());
+    lines.push("priorities are unknown and shown as 120; states (R, S, D, T, t or X) come from the waits".to_string());
     let of = |n: u64, one: &str, many: &str| (n > 0).then(|| count(n, one, many));
-    lines.extend(of(
-        left_out.notes,
-        "label of a row or callout is left out",
-        "labels of rows and callouts are left out",
-    ));
-    lines.extend(of(left_out.rpcs, "span does not say of which RPC it is", "spans do not say of which RPC they are"));
+    lines.extend(of(left_out.notes, "label of a row or callout is omitted", "labels of rows and callouts are omitted"));
+    lines.extend(of(left_out.rpcs, "span does not name its RPC", "spans do not name their RPC"));
     lines.extend(of(
         left_out.open,
-        "slice is not over at the end of the trace, and ends there",
-        "slices are not over at the end of the trace, and end there",
+        "slice is still open at the end of the trace, and ends there",
+        "slices are still open at the end of the trace, and end there",
     ));
-    lines.extend((!meta.machines.is_empty()).then(|| "which machine a thread is of is left out".to_string()));
-    lines.extend((!meta.cgroups.is_empty()).then(|| "control groups are left out".to_string()));
+    lines.extend((!meta.machines.is_empty()).then(|| "the machine of each thread is omitted".to_string()));
+    lines.extend((!meta.cgroups.is_empty()).then(|| "control groups are omitted".to_string()));
     if !meta.saved_views.is_empty() || !meta.added.is_null() {
-        lines.push("saved views and notes are left out".to_string());
+        lines.push("saved views and notes are omitted".to_string());
     }
     if !searched {
         lines.push("there are too many spans to look for requests".to_string());

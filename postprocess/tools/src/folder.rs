@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{ensure, Context, Result};
 use clap::{Args, Parser};
 
-/// What is read, and the folder that is made of it.
+/// Input, and the folder that is made of it.
 #[derive(Args, Clone, Debug)]
 pub struct Paths {
-    /// The input (standard input, to its end, if absent or `-`), and the folder
+    /// The input (standard input to its end if absent or `-`), and the folder
     #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "DIR"])]
     paths: Vec<PathBuf>,
     /// The same as FILE
@@ -22,9 +22,9 @@ pub struct Paths {
 impl Paths {
     /// Returns the file, if one is named, and the folder; ends the tool if two files are named.
     pub fn split<A: Parser>(&self) -> Result<(Option<&PathBuf>, &Path)> {
-        let (dir, file) = self.paths.split_last().context("no folder")?;
+        let (dir, file) = self.paths.split_last().context("no folder is given")?;
         if self.input.is_some() && !file.is_empty() {
-            crate::usage::<A>("--input names FILE already; only DIR follows");
+            crate::usage::<A>("--input already names FILE: expected only DIR");
         }
         Ok((self.input.as_ref().or(file.first()), dir))
     }
@@ -60,6 +60,6 @@ fn remove(dir: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
     let names: Vec<_> = entries.map(|e| e.map(|e| e.file_name())).collect::<io::Result<_>>().with_context(context)?;
     let ours = |name: &std::ffi::OsString| name == METADATA || name.to_string_lossy().starts_with("cpu_");
-    ensure!(names.iter().all(ours), "{}: holds more than this tool writes; not replaced", dir.display());
+    ensure!(names.iter().all(ours), "{}: has files that this tool does not write; not replaced", dir.display());
     fs::remove_dir_all(dir).with_context(context)
 }

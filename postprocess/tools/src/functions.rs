@@ -125,7 +125,7 @@ impl Program {
         if let Some(identity) = identity {
             let is_known = identity_of(path).with_context(place)?;
             ensure!(identity != "-", "{}: it could not be read when the trace was written", place());
-            ensure!(identity == is_known, "{}: it is another file than was traced", place());
+            ensure!(identity == is_known, "{}: it differs from the file that was traced", place());
         }
         let bytes = fs::read(path).with_context(place)?;
         let file = object::File::parse(&*bytes).with_context(place)?;
@@ -197,7 +197,7 @@ mod tests {
         });
         let spot = spot.unwrap();
         assert!(programs.frames(path, Some("1@2"), spot).is_empty());
-        assert_eq!(programs.unread, [format!("{path}: it is another file than was traced")]);
+        assert_eq!(programs.unread, [format!("{path}: it differs from the file that was traced")]);
         let named = programs.frames(path, Some(&identity(&own)), spot);
         assert!(named[0].contains("a_file_is_known_by"), "{named:?}");
         assert!(programs.frames("[vdso]", Some("-"), 0).is_empty());

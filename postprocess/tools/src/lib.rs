@@ -204,7 +204,7 @@ impl Read for Input {
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Message in that case.
 const STREAM: &str =
-    "stdin: a stream that goes on; it is read to its end first. As they happen, events are shown by: rawtoevent --live";
+    "stdin: a growing stream, which is first read to its end; to see events as they happen: rawtoevent --live";
 
 /// Reports a fact after a time, unless the returned value has been dropped by then.
 fn later(time: Duration, fact: &'static str) -> Sender<()> {
@@ -262,7 +262,7 @@ impl Named {
     }
 }
 
-/// What every tool that writes has.
+/// Options of every tool that writes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Common {
     /// Write to this new file instead of standard output

@@ -22,13 +22,13 @@ use postprocess::why::Timeline;
 
 use crate::{Common, Output, Reader};
 
-/// How spans are written.
+/// Form of written spans.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Form {
     /// Write frames, which tools read faster, not text
     #[arg(long)]
     pub binary: bool,
-    /// Where to, and what is said.
+    /// Output and messages.
     #[command(flatten)]
     pub common: Common,
 }

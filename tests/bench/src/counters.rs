@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! No counters: what is timed is a trace without them.
+//! No counters: the timed traces have none.
 
 /// Nothing.
 pub struct Counters;

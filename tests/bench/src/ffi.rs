@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the kernel's C side is to the module: the per-CPU state, and the clocks that nothing here reads.
+//! Stands in for the kernel's C side of the module: the per-CPU state, and the clocks that nothing here reads.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;

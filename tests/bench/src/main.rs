@@ -2,9 +2,9 @@
 //! Times the recorder's claims and entries as functions of a user program, next to a loop of `rdtsc` and a recorder in
 //! the manner of the original. Prints medians over many rounds in which each has its turn, in ns.
 //!
-//! The code is the module's, unchanged: the recorder, this_cpu.rs, per_cpu.rs, clock.rs, arch. What they need of
-//! the kernel is in [`pool`], [`counters`], [`ffi`] and [`task`]. A CPU's state is reached through %gs as in the
-//! kernel; its base is 0 in a user program, so the per-CPU symbol is an ordinary static.
+//! The code is the module's, unchanged: the recorder, this_cpu.rs, per_cpu.rs, clock.rs, arch. Its needs of the kernel
+//! are met by [`pool`], [`counters`], [`ffi`] and [`task`]. A CPU's state is reached through %gs as in the kernel; its
+//! base is 0 in a user program, so the per-CPU symbol is an ordinary static.
 
 // What only the kernel uses of the module's files.
 #![allow(dead_code, unreachable_pub)]
@@ -41,11 +41,11 @@ const CALLS: u32 = 20_000;
 /// Blocks of each recorder's memory, which is used again when it is full: 16 MiB.
 const BLOCKS: usize = 256;
 
-/// Event numbers and values that have nothing to do with what the recorder does.
+/// Event numbers and values that do not influence the recorder.
 const EVENT: u32 = abi::event::line::IRQ + 0xec;
 const CALL: u32 = 110;
 
-/// What is timed, and the name it is printed under.
+/// A measurement, and the name it is printed under.
 const FUNCTIONS: [&str; 4] = ["rdtsc", "entry", "pair", "xadd"];
 
 fn main() -> io::Result<()> {

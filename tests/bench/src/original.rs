@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A recorder in the manner of the original, for comparison: entries of 8 bytes with 20 bits of time, 12 of event and
-//! 32 of argument; room is reserved by `lock xadd` on the place of the next entry, whatever it costs to be alone.
+//! 32 of argument; room is reserved by `lock xadd` on the place of the next entry, at any price of exclusivity.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use crate::abi::block::BYTES;
 use crate::{arch, pool};
 
-/// What a CPU's recorder is looked up to know.
+/// State of a CPU's recorder.
 static TRACING: AtomicBool = AtomicBool::new(false);
 /// Index of the next entry, in entries since the start.
 static NEXT: AtomicU64 = AtomicU64::new(0);

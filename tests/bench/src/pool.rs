@@ -25,7 +25,7 @@ pub fn pool() -> &'static Pool {
 pub fn prepare(blocks: usize) {
     let owners: Vec<Owner> = std::iter::repeat_with(Owner::default).take(blocks).collect();
     let (owners, first) = (Box::leak(owners.into_boxed_slice()).as_mut_ptr(), memory(blocks) as u64);
-    // SAFETY: there are as many of both, for good, and nobody uses a block yet.
+    // SAFETY: there are as many of both, for good, and no block is in use yet.
     unsafe {
         POOL.owners.put(owners, first, blocks as u64);
         POOL.owners.reset(Reuse::AtOnce);
@@ -49,7 +49,7 @@ pub fn memory(blocks: usize) -> *mut u8 {
 }
 
 impl Pool {
-    /// The next block: what was in it is over.
+    /// The next block; the content of the one before is gone.
     pub fn take(&self) -> Option<Block> {
         self.owners.take(|| ())
     }
@@ -59,7 +59,7 @@ impl Pool {
     /// # Safety
     /// The CPU uses it no more.
     pub unsafe fn give(&self, block: Block) {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { self.owners.free(block, || ()) };
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the targets share: the inputs to begin with, and the run of one input.
+//! Shared by the targets: the inputs to begin with, and the run of one input.
 
 use std::fs;
 use std::path::Path;

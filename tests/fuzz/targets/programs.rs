@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a program wrote into its own memory.
+//! A program's own memory as input.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A path of choices through one run, and the step to the next path: depth-first, none twice, none left out.
+//! A path of choices through one run, and the step to the next path: depth-first, each path exactly once.
 
 /// The choices of a run: first those given, then always 0.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 //! The machine that the recorder runs on in the explorer: two CPUs, a pool of tiny blocks, a clock, a reader.
 //!
 //! CPU 0 is interrupted at every step; CPU 1 records in bursts between any two steps of CPU 0, and the reader of a
-//! snapshot comes between any two. What was recorded, when and with what outcome is kept alongside the words, to be
-//! compared at the end. [`steps`] says what comes between steps, [`lane`] what a step does.
+//! snapshot comes between any two. The records, their times and outcomes are kept alongside the words, to be compared
+//! at the end. [`steps`] decides the acts between steps, [`lane`] the work of a step.
 
 mod steps;
 mod lane;
@@ -29,7 +29,7 @@ pub const ENTRY_WORDS: usize = 5;
 /// Entry words of a block where tasks are named: room for three names and switches.
 pub const NAMING_WORDS: usize = 32;
 
-/// A task: a pid is used again, what else tells them apart is not.
+/// A task: its pid is used again, its other attributes are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     pub pid: u32,
@@ -53,18 +53,18 @@ pub enum Record {
     Storm,
 }
 
-/// How far to explore.
+/// Bounds of the exploration.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Blocks of the pool.
     pub blocks: u32,
-    /// Whether blocks are those of [`NAMING_WORDS`].
+    /// True if blocks are those of [`NAMING_WORDS`].
     pub naming: bool,
-    /// Whether the pool wraps.
+    /// True if the pool wraps.
     pub wrap: bool,
     /// Interrupts in a run.
     pub interrupts: u32,
-    /// How deep they nest.
+    /// Depth of nesting.
     pub depth: u32,
     /// Jumps of the clock in a run.
     pub gaps: u32,
@@ -83,11 +83,11 @@ pub struct Bounds {
     /// Steps of a reader of a stream in a run: it is handed the full blocks, and gives them back. Without any the trace
     /// is not a stream.
     pub reads: u32,
-    /// Whether taking a block from the pool, and giving it back, is several steps.
+    /// True if taking a block from the pool, and giving it back, is several steps.
     pub take_in_steps: bool,
-    /// What an interrupt may record.
+    /// Records that an interrupt may make.
     pub kinds: &'static [Record],
-    /// What is wrong with this machine.
+    /// Fault of this machine.
     pub fault: Fault,
 }
 
@@ -128,13 +128,13 @@ pub struct Cpu {
     pub outside: u64,
     /// Events noted.
     pub noted: u64,
-    /// What was asked to be recorded.
+    /// Records requested so far.
     pub asked: u64,
-    /// What of that is over.
+    /// Those that are complete.
     pub over: u64,
     /// Every time the clock showed.
     pub times: Vec<u64>,
-    /// How often it has stepped back by a few counts.
+    /// Number of steps back by a few counts.
     pub slips: u64,
     early_time: Option<u64>,
     /// The last task named, by block.
@@ -145,11 +145,11 @@ pub struct Cpu {
     pub returns: Vec<(u32, i64)>,
     /// Hooks of tasks entered.
     pub entered: u64,
-    /// Which of them is under way.
+    /// The one that is under way.
     pub in_hook: Option<u64>,
 }
 
-/// A block in memory: who owns it, what its header says, its words.
+/// A block in memory: its owner, its header, its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub owner: Option<usize>,
@@ -166,7 +166,7 @@ pub struct Memory {
     following: Block,
     /// As many as a block has count.
     pub words: [Option<u32>; NAMING_WORDS],
-    /// How often each word was noted: as often as its counter byte is written.
+    /// Number of notes of each word, which is how often its counter byte is written.
     pub notes: [u8; NAMING_WORDS],
 }
 
@@ -188,7 +188,7 @@ pub struct State {
     snapshots: u32,
     pub snapshot: Option<Snapshot>,
     reads: u32,
-    /// What the reader of a stream has of which block, and what it has given back.
+    /// The blocks that the reader of a stream has, and those that it has given back.
     handed: Vec<(usize, Memory)>,
     pub read: Vec<Memory>,
     nesting: u32,
@@ -325,7 +325,7 @@ impl Machine {
         self.state.borrow_mut().cpus[lane.cpu].in_hook = None;
     }
 
-    /// What was violated in this run, if anything: during it, or in the trace it leaves.
+    /// The fault of this run, if any: during it, or in the trace it leaves.
     pub fn finish(&self) -> Option<String> {
         {
             let mut state = self.state.borrow_mut();
@@ -369,7 +369,7 @@ impl Machine {
     }
 }
 
-/// Who has a block of a stream that is full or read.
+/// The owner of a block of a stream that is full or read.
 const READER: usize = 2;
 
 impl State {
@@ -429,8 +429,8 @@ impl State {
         self.blocks.iter().enumerate().find_map(leaked)
     }
 
-    /// An event may be lost while its CPU has blocks that it could have given back: only inside of another claim. Who
-    /// else may have given some back meanwhile is not asked.
+    /// An event may be lost while its CPU has blocks that it could have given back: only inside another claim. Blocks
+    /// that others may have given back in between are not considered.
     fn check_lost(&mut self, cpu: usize, bounds: &Bounds) {
         let Cpu { position, call_end, depth, .. } = self.cpus[cpu];
         if depth != 1 || bounds.bursts + bounds.reads > 0 {

@@ -32,7 +32,8 @@ impl Snapshot {
         Snapshot { end: state.clock, over, entered: state.cpus[0].entered, progress: Progress::Waiting }
     }
 
-    /// Whether the reader can do a step: it begins when no claim is under way and no hook that a task came to before.
+    /// Returns whether the reader can do a step: it begins when no claim is under way and no hook that a task came to
+    /// before.
     pub fn goes_on(&self, state: &State, fault: Fault) -> bool {
         let waits = matches!(self.progress, Progress::Waiting) && fault != Fault::ReaderDoesNotWait;
         let hooks_left =
@@ -40,7 +41,7 @@ impl Snapshot {
         !waits || state.cpus[0].depth == 0 && hooks_left
     }
 
-    /// The reader's next step: the snapshot as it continues, `None` when it is complete, or what is wrong with it.
+    /// The reader's next step: the snapshot as it continues, `None` when it is complete, or its fault.
     pub fn step(self, state: &State, copies: usize, fault: Fault) -> Result<Option<Snapshot>, String> {
         let Snapshot { end, over, entered, progress } = self;
         let progress = match progress {
@@ -60,7 +61,7 @@ impl Snapshot {
     }
 }
 
-/// Compares what was copied of the blocks with what `over` says must be in them.
+/// Compares the copied blocks with `over`, the numbers of events that must be in them.
 fn check(
     state: &State,
     end: u64,
@@ -75,7 +76,7 @@ fn check(
         let whole = |n: usize| header(&before[n]) == header(&after[n]);
         let mut listed: Vec<usize> = (0..before.len()).filter(|n| belongs(&before[*n])).collect();
         listed.sort_by_key(|n| before[*n].sequence);
-        // What is older than a block that was recycled meanwhile goes with it.
+        // Events older than a block that was recycled in between go with it.
         let first = listed.iter().rposition(|n| !whole(*n)).map_or(0, |last| last + 1);
         let kept = &listed[first..];
         let mut reader = Reader::new(&state.cpus[cpu]);
@@ -97,7 +98,7 @@ fn check(
     Ok(())
 }
 
-/// What says whose block it is.
+/// Fields that identify the owner of a block.
 fn header(block: &Memory) -> (bool, usize, u64, u64) {
     (block.in_trace, block.cpu, block.sequence, block.begin)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a run leaves in the blocks, read as a reader would, against what the run was asked to record.
+//! Reads the blocks of a run as a reader would, and compares them with the requested records.
 
 use super::machine::{Bounds, Cpu, Machine, Memory, State};
 use crate::abi::event::{
@@ -7,7 +7,7 @@ use crate::abi::event::{
 };
 use crate::abi::word::{event, time, Call, TIME_PERIOD};
 
-/// What is wrong with the trace of `cpu`, if anything. Recording has ended.
+/// Fault of the trace of `cpu`, if any. Recording has ended.
 pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
     // Of a stream most have been read before.
     let mut blocks: Vec<&Memory> =
@@ -63,12 +63,12 @@ pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
     let lost_at_end = blocks.last().is_some_and(|block| block.lost_after);
     let read = machine.bounds.reads > 0;
     if machine.bounds.interrupts == 0 && complete && !read && lost_at_end != (lost > 0) {
-        return Some(format!("CPU {cpu}: {lost} lost, but the last block says otherwise"));
+        return Some(format!("CPU {cpu}: {lost} lost, but the last block has another number"));
     }
     None
 }
 
-/// Where an event and a folded return are noted: how often at each word of the entry.
+/// Number of notes of each word of an event's entry, or of one with a folded return.
 fn notes_of(number: u16, arguments: &[u32]) -> Vec<u8> {
     let is_call = (SYSCALL..SYSCALL_RETURN).contains(&number);
     let mut notes = vec![0; 1 + arguments.len()];
@@ -87,13 +87,13 @@ pub struct Reader<'a> {
     pub entries: u64,
     /// Tasks switched to, as their block names them or the next entry.
     pub switches: Vec<(u32, Option<u32>)>,
-    /// Values of returns, and of which calls where that is said.
+    /// Values of returns, with the numbers of their calls if those are recorded.
     pub returns: Vec<(Option<u16>, i64)>,
     /// Tasks that the block has named.
     named: Vec<(u32, u32)>,
     now: u64,
-    /// Periods that it is ahead of the clock: one for each step back by a few counts that a time was read after, since
-    /// the last that was said in full.
+    /// Periods that it is ahead of the clock: one for each step back by a few counts after which a time was read, since
+    /// the last full time.
     ahead: u64,
     /// Those steps that have not shown.
     slips: u64,
@@ -180,8 +180,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Moves on by `counts`, to a time that the clock did show. A step back that nothing has told looks like a wait of a
-    /// period.
+    /// Moves on by `counts`, to a time that the clock did show. A step back that no entry reports looks like a wait of
+    /// a period.
     fn advance(&mut self, counts: u64) -> Result<(), String> {
         self.now += counts;
         let shown = |ahead: &u64| self.times.contains(&(self.now - ahead * TIME_PERIOD));
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether what was read last is after a time that is said in full, and no step back by a few counts explains it.
+    /// Returns whether the last read time is after a full time, and no step back by a few counts explains it.
     pub fn is_after(&self, full: u64) -> bool {
         full + (self.ahead + self.slips) * TIME_PERIOD < self.now
     }

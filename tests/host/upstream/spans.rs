@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The spans of the original's events against the original's spans, one by one.
 //!
-//! Equal spans are set aside. Each rule then pairs some of what is left: it says what a span of the original's would be
-//! without a difference that docs/compat.md names, and pairs it with the span of ours that is the same but for what the
+//! Equal spans are set aside. Each rule then pairs some of the rest: it computes the original's span without a
+//! difference that docs/compat.md names, and pairs it with our span that is equal except for the values that the
 //! difference leaves open.
 
 use std::collections::{HashMap, HashSet};
@@ -25,13 +25,13 @@ const RESCHEDULE: i32 = number::IRQ as i32 + 0xfd;
 const SHORT: i64 = 10;
 /// Begin of the names of the kernel's threads whose wakeups the original takes for those of a pipe.
 const WORKER: &str = "kworker";
-/// What a waker does by which the original knows what the woken thread waited for, as it spells them.
+/// Acts of a waker from which the original infers the reason of a wait, in its spelling.
 const TELLING: &str =
     " BH:block BH:irq_p syncfs fdatasync BH:hi BH:taskl futex page_fault mmap munmap mprotect madvise \
     BH:tx BH:rx write writev sendto open openat BH:sched local_timer_vector arch_timer riscv-timer BH:timer BH:hrtim \
     BH:rcu ";
 
-/// A span with its name; what a rule leaves open is the same in all.
+/// A span with its name; values that a rule leaves open are the same in all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Line {
     start: i64,
@@ -77,21 +77,21 @@ fn lines(spans: &Spans) -> Vec<Line> {
     spans.spans.iter().map(line).collect()
 }
 
-/// What the events say that a rule needs.
+/// Facts from the events that a rule needs.
 struct Facts {
     /// The scheduler is system call 511, as in kernels before 6.
     old_scheduler: bool,
-    /// When which thread got a name, was woken and on which CPU; when which CPU switched.
+    /// Times at which each thread got a name, and was woken, with the CPU; and at which each CPU switched.
     named: HashSet<(i64, u32)>,
     woken: HashMap<(i64, u32), u32>,
     switched: HashSet<(i64, u32)>,
-    /// When which thread was woken before the scheduler that it had called returned on its CPU.
+    /// Times at which each thread was woken before the scheduler that it had called returned on its CPU.
     woken_in_scheduler: HashSet<(i64, u32)>,
     /// The names of each thread, with the time from which on it had them.
     names: HashMap<u32, Vec<(i64, String)>>,
-    /// What each CPU did in the original's spans: since when, and the name.
+    /// Activity of each CPU in the original's spans: its start, and the name.
     done: HashMap<i64, Vec<(i64, String)>>,
-    /// When each CPU was first heard of, and when any was last.
+    /// Time of the first event of each CPU, and of the last of any.
     first: HashMap<u32, i64>,
     last: i64,
 }
@@ -127,19 +127,19 @@ impl Facts {
         }
     }
 
-    /// Whether a span of user code has a name that its thread ever had, or none.
+    /// Returns whether a span of user code has a name that its thread ever had, or none.
     fn had_name(&self, l: &Line) -> bool {
         let had = self.names.get(&(l.pid as u32)).into_iter().flatten().any(|(_, name)| *name == l.name);
         had || l.name == format!(".{}", l.pid)
     }
 
-    /// Whether a span of user code has the name that its thread had got last.
+    /// Returns whether a span of user code has the last name of its thread.
     fn has_newest_name(&self, l: &Line) -> bool {
         let mut names = self.names.get(&(l.pid as u32)).into_iter().flatten();
         names.rfind(|n| n.0 <= l.start).is_some_and(|(_, name)| *name == l.name)
     }
 
-    /// What woke the thread at the end of a wait, by the name that the original's span has.
+    /// Waker of the thread at the end of a wait, by the name of the original's span.
     fn waker(&self, l: &Line) -> Option<&str> {
         let cpu = self.woken.get(&(l.end(), l.pid as u32))?;
         let done = self.done.get(&i64::from(*cpu))?;
@@ -147,14 +147,14 @@ impl Facts {
         Some(&done[next.checked_sub(1)?].1)
     }
 
-    /// Whether a wait ends in a wakeup of which the original cannot tell what it was waited for.
+    /// Returns whether a wait ends in a wakeup from which the original cannot infer a reason.
     fn is_untold(&self, l: &Line) -> bool {
         self.waker(l).is_some_and(|waker| !TELLING.contains(&format!(" {waker} ")) && !waker.starts_with(WORKER))
     }
 }
 
-/// When which thread was woken before the scheduler that it had called returned, or so soon after that no wait is
-/// drawn.
+/// Times at which each thread was woken before the scheduler that it had called returned, or so soon after that no wait
+/// is drawn.
 fn woken_in_scheduler(events: &[Event]) -> HashSet<(i64, u32)> {
     // By CPU: who called its scheduler last, and when that returned.
     let mut called: HashMap<CpuId, (u32, i64)> = HashMap::new();
@@ -232,7 +232,7 @@ impl Unequal {
         self.waits(facts);
     }
 
-    /// Spans of a CPU that differ in what is said of them.
+    /// Spans of a CPU that differ in their attributes.
     fn pieces(&mut self, facts: &Facts) {
         let plain = |l: &Line| l.is_execution() && l.event != IDLE_EXIT as i32;
         let said = |l: &Line| plain(l).then(|| Line { arg: 0, ret: 0, ..l.clone() });
@@ -252,7 +252,7 @@ impl Unequal {
             |l: &Line| (l.event > number::USER as i32).then(|| Line { ret: 0, name: String::new(), ..l.clone() });
         let cut = |l: &Line| l.name.starts_with("kutrace_contro.").then(|| user(l)).flatten();
         self.pair("name of the control program", cut, user);
-        // Ours has the newest name that the events tell, the original's span an older one of the same thread.
+        // Ours has the newest name in the events, the original's span an older one of the same thread.
         let newest = |l: &Line| user(l).filter(|_| facts.has_newest_name(l));
         let older = |l: &Line| user(l).filter(|_| facts.had_name(l));
         self.pair("name of a thread", older, newest);
@@ -262,7 +262,7 @@ impl Unequal {
         self.only_ours("name of a thread", |l| user(l).is_some() && facts.named.contains(&(l.end(), l.pid as u32)));
     }
 
-    /// What the original takes the scheduler for: it cannot be interrupted, and before Linux 6 it is a system call.
+    /// The original's model of the scheduler: it cannot be interrupted, and before Linux 6 it is a system call.
     fn schedulers(&mut self, facts: &Facts) {
         let old =
             |l: &Line| (l.event == SCHED_OLD as i32).then(|| Line { pid: 0, arg: 0, ret: 0, ipc: 0, ..l.clone() });

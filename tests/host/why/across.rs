@@ -29,7 +29,7 @@ const AHEAD_NS: u64 = 1_234_597_000;
 const SEND: u16 = 44;
 const RECEIVE: u16 = 45;
 
-/// What takes longer.
+/// Planted delays.
 #[derive(Clone, Copy, Debug, Default)]
 struct Planted {
     there: u64,
@@ -82,7 +82,7 @@ fn request(client: &mut TraceBuilder, server: &mut TraceBuilder, (n, at): (u32, 
     client.switch(back + 30, 100, "worker").small_return(back + 60, 30).entry(back + 100, MARK_A, &[MARKS[1]]);
 }
 
-/// Both as one, the server's time later by so much than its packets say, and within what that is said to be.
+/// Both as one, the server's time later by this much than its packets show, and within the reported bound.
 fn merged(planted: Planted, wrong: i64, within: Option<Time>) -> Vec<u8> {
     let traces = traces(planted).map(|trace| trace.bytes());
     let known: Vec<_> = traces.iter().map(|bytes| known(&*source::trace(bytes).unwrap(), "x")).collect();
@@ -99,7 +99,7 @@ fn merged(planted: Planted, wrong: i64, within: Option<Time>) -> Vec<u8> {
     out
 }
 
-/// What a thread of the second machine is called.
+/// Name of a thread of the second machine.
 fn of_second(program: &str, thread: u32) -> String {
     format!("{program}.{} on server", Pid::new(thread).on(1))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A request has to do without its CPU, or its CPU does something else: who had it is told.
+//! A request loses its CPU, or its CPU does something else: the thread that ran is named.
 
 use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, PC_USER, STEAL};
 use postprocess::event::point::Point;
@@ -33,7 +33,7 @@ fn threads_of_one_program_are_one_culprit() {
     assert_eq!(first.detail[0], "6 threads: hog.301, hog.302, hog.303, ...");
 }
 
-/// Whoever looks at every other one of these requests sees one thread alone.
+/// Every other one of these requests has one thread alone.
 #[test]
 fn of_many_requests_all_tell_who_is_to_blame() {
     for threads in [1, 2] {
@@ -57,7 +57,7 @@ fn who_took_the_cpu_is_told_though_another_cpu_is_free_first() {
         at + 5_100
     });
     assert_first(&bytes, "waiting for a CPU that ran hog.300", "hog.300");
-    // From when its own is idle, it stands in the other's line.
+    // From the time its own is idle, it waits in the other's queue.
     let bytes = trace_of(|trace, at| {
         trace.cpu(0).switch(at + 10, 300, "hog").task(at + 30, 300, "hog", None).switch(at + 100, 0, "");
         trace.cpu(1).switch(at + 5_000, 100, "worker");
@@ -80,7 +80,7 @@ fn who_interrupts_is_told() {
     assert!(first.cause.ends_with(" of other.200") && first.culprit == "other.200", "{first:?}");
 }
 
-/// A tick says in its interrupt where the program was. The first sample of a CPU stands for no time, so it is none.
+/// A tick records the program's position in its interrupt. The first sample of a CPU has no duration, so it is none.
 #[test]
 fn the_functions_are_told_in_which_samples_were_taken() {
     let bytes = trace_of(|trace, at| {
@@ -98,7 +98,7 @@ fn the_functions_are_told_in_which_samples_were_taken() {
     assert!(first.detail.contains(&"17 samples: hash 65 %, copy 35 %".to_string()), "{first:?}");
 }
 
-/// It is told apart, as of CPUs that stood still.
+/// It is listed apart, as a CPU that stood still.
 fn assert_stolen(bytes: &[u8]) {
     let apart = asked(bytes, &Ask::Mark("q".into())).compared.unwrap().apart.unwrap().cause;
     assert_eq!(apart.cause, "stolen: the host ran something else instead of the CPU");

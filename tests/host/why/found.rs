@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which requests are found in a trace, by what is asked for.
+//! Requests that are found in a trace, for each kind.
 
 use kutrace_format::abi::event::{MARK_A, RUNNABLE, WAIT, WAIT_STOPPED};
 use kutrace_format::file::NameKind;
@@ -125,8 +125,8 @@ fn another_thread_of_the_process_ends_what_one_alone_has_begun() {
 
 #[test]
 fn an_rpc_that_is_handed_on_begins_where_it_first_did() {
-    // Thread 7 hands 77 on and takes 78, 8 says that it begins 77, too; 78 is answered by 8 before 7 turns to 79; and 7
-    // puts 79 off for 80.
+    // Thread 7 hands 77 on and takes 78; 8 records the start of 77, too; 8 answers 78 before 7 turns to 79; and 7 puts
+    // 79 off for 80.
     let lines = "-1 1 34 7 a\n-1 1 34 8 a\n0 1 512 0  7 0  7 0 0 a.7 (200)\n0 1 512 1  8 0  8 0 0 a.8 (200)\n\
         100 1 513 0  7 0  77 0 0 get.77 (201)\n150 1 513 0  7 0  78 0 0 put.78 (201)\n\
         160 1 513 1  8 0  77 0 0 get.77 (201)\n200 1 514 1  8 0  77 0 0 get.77 (202)\n\
@@ -214,8 +214,8 @@ fn what_two_threads_of_a_process_receive_and_send_is_a_request() {
     assert!(none(&spans, &Ask::Client("served".into())));
 }
 
-/// A server that asks again and again which descriptors are ready: it sends an answer in pieces, as the client takes them
-/// and as somebody else brings them; then, to a client that it has answered, what another one says.
+/// A server that polls which descriptors are ready: it sends an answer in pieces, as the client takes them and as
+/// another process brings them; then, to a client that it has answered, the text of another one.
 #[test]
 fn an_answer_in_pieces_is_one_answer() {
     let mut trace = TraceBuilder::new(2, 10_000);

@@ -35,15 +35,15 @@ fn a_packet_that_is_sent_again_is_told_from_one_that_is_late() {
     assert!(late.starts_with("waiting for a packet whose sender is not in the trace"), "{late}");
 }
 
-/// A request to another thread and its answer, as packets: how long the thread works, how long the answer is on its
-/// way, and whether it is sent again meanwhile. Returns when it has arrived.
+/// A request to another thread and its answer, as packets: the time of the thread's work, the time of the answer on its
+/// way, and whether it is sent again in between. Returns the time of its arrival.
 fn ask_other(trace: &mut TraceBuilder, at: u64, times: (u64, u64), again: bool) -> u64 {
     let packet = |flow| FlowPacket { flow, ports: [40112, 6379], bytes: 30, flags: 16, sequence: at as u32 };
     let [request, answer] = [packet(4), packet(5)];
     exchange(trace, at, times, [request, answer, answer], again)
 }
 
-/// The same with these packets: a request, its answer, and the part of that which is received.
+/// The same with these packets: a request, its answer, and the received part of that.
 fn exchange(trace: &mut TraceBuilder, at: u64, (work, way): (u64, u64), packets: [FlowPacket; 3], again: bool) -> u64 {
     let [request, answer, part] = packets.map(|packet| packet.words());
     trace.cpu(1).call(at + 1, 45, 5).switch(at + 5, 0, "");
@@ -118,14 +118,14 @@ fn a_message_may_lie_across_the_last_sequence_number() {
     assert_first(&long, WORK, "other.200");
 }
 
-/// How the softirq that receives a message for the worker comes to run.
+/// Ways in which the softirq that receives a message for the worker comes to run.
 #[derive(Clone, Copy, PartialEq)]
 enum Received {
     /// The thread that sent the message woke `ksoftirqd` for it.
     Deferred,
     /// A device brought it, and the softirq took so long that it woke `ksoftirqd` for the rest.
     DeferredByDevice,
-    /// The CPU of the thread that sent it left it to another, in the call or in the softirq of that.
+    /// The CPU of the sending thread left it to another, in the call or in its softirq.
     Steered { in_softirq: bool },
     /// A device brought it, and its CPU left it to another.
     SteeredByDevice,

@@ -10,18 +10,18 @@ use postprocess::why::{explain, Question, Timeline};
 use super::planted::{made, question, trace_of, REQUESTS, SLOW};
 use super::spans;
 
-/// What makes slow requests of `spans` slow, largest first.
+/// Causes that make slow requests of `spans` slow, largest first.
 fn causes(spans: &Spans) -> Vec<Excess> {
     let question = Question { slow: 1.0 / SLOW as f64, ..question(Ask::Mark("q".into())) };
     explain(&Timeline::new(spans), &question).unwrap().compared.unwrap().causes
 }
 
-/// Slow requests that take about 40 times as long, of which codes of counters say the same as of the others, or not.
+/// Slow requests that take about 40 times as long; their counters have the same codes as the others, or not.
 pub fn counted(flags: u32, usual: u8, slow: u8) -> Spans {
     let mut spans = spans(&made(REQUESTS, SLOW, |_, at| at + 4_000));
     spans.meta.flags |= flags;
     spans.spans.iter_mut().for_each(|span| span.ipc = if span.dur.0 > 1_000 { slow } else { usual });
-    // What lies between two requests is none of them.
+    // The time between two requests belongs to neither.
     spans
 }
 

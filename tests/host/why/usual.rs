@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What stands out, and what is usual.
+//! Notable and usual causes.
 
 use postprocess::time::Time;
 use postprocess::why::compare::EXCESS_TIME_MIN;
@@ -67,9 +67,9 @@ fn how_many_slow_ones_are_left_is_said() {
         explain(&Timeline::new(&spans), &Question { slow, normal, ..question(Ask::Mark("q".into())) })
     };
     let error = asked(0.01, 0.0..1.0).unwrap_err();
-    assert_eq!(error, "nothing is left to compare: of 60 requests none is slower than --normal 0..100");
+    assert_eq!(error, "nothing to compare: none of 60 requests is slower than --normal 0..100");
     assert!(asked(0.01, 1.0..1.0).is_err());
-    let note = "more\n(60 were asked for; those that are not beyond the normal ones are left out)\n\n";
+    let note = "more\n(60 were requested; those that are not slower than the normal ones are omitted)\n\n";
     for (slow, count, asked_for) in [(1.0, 24, 60), (0.4, 24, 24), (0.01, 5, 5)] {
         let why = asked(slow, 0.4..0.6).unwrap();
         assert_eq!(why.text().contains(note), count < asked_for, "{}", why.text());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A request waits for a thread, and that for another or a device: all of them are told.
+//! A request waits for a thread, and that for another or a device: all of them are named.
 
 use kutrace_format::abi::event::{
     IPI, IRQ, IRQ_RETURN, LOCK_ACQUIRED, LOCK_TRY, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN, WAIT, WAIT_DIRTY,
@@ -237,7 +237,7 @@ fn a_thread_that_slept_before_the_recording_is_told_with_who_wakes_it() {
     assert!(matches!(timeline.unseen(thread, timeline.extent.0), Some(Unseen::Unborn(..))));
 }
 
-/// A thread sleeps in a call until a timer ends it: what the call waits for stands beside it.
+/// A thread sleeps in a call until a timer ends it: the object of the call's wait is shown next to it.
 #[test]
 fn the_descriptor_and_the_lock_of_a_call_are_told_in_which_a_thread_sleeps() {
     for (nr, argument, slept) in [(0, 7, "asleep in read(7) 100 %"), (202, 0x9060, "asleep in futex(0x...9060) 100 %")]

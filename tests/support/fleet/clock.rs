@@ -14,11 +14,11 @@ enum Change {
     Stretch(f64),
     /// It ends.
     Unstretch(f64),
-    /// The clock goes on by itself while the trace stands still, right after the moment.
+    /// The clock advances by itself while the trace stands still, right after the moment.
     Pause(Time),
 }
 
-/// What is asked of a clock.
+/// A request to a clock.
 #[derive(Clone, Debug, Default)]
 pub struct Changes(Vec<(Time, Change)>);
 
@@ -28,7 +28,7 @@ impl Changes {
         self.0.push((from, Change::Pace(pace)));
     }
 
-    /// What happens in this time takes `factor` times as long, times whatever else stretches it.
+    /// Everything in this time takes `factor` times as long, times any other stretch of it.
     pub fn stretch(&mut self, (from, to): (Time, Time), factor: f64) {
         if from < to {
             self.0.push((from, Change::Stretch(factor)));
@@ -62,11 +62,11 @@ pub struct Clock {
 const NEAR: usize = 16;
 
 impl Clock {
-    /// One that leaves the moment `from` where it is.
+    /// A clock that leaves the moment `from` unchanged.
     pub fn new(from: Time, Changes(mut changes): Changes) -> Clock {
         changes.sort_by_key(|(at, _)| *at);
         let mut knots = vec![Knot { at: from, to: from.0 as f64, pace: 1.0 }];
-        // Both as sums of logarithms, so that what was multiplied is divided again.
+        // Both as sums of logarithms, so that a division undoes a multiplication.
         let (mut pace, mut stretched) = (0.0, 0.0_f64);
         for (at, change) in changes {
             let before = knots[knots.len() - 1];
@@ -82,7 +82,7 @@ impl Clock {
         Clock { knots, last: 0 }
     }
 
-    /// What this moment of the recorded trace is.
+    /// The new time of this moment of the recorded trace.
     pub fn at(&mut self, moment: Time) -> Time {
         let is_after = |n: usize| self.knots.get(n).is_none_or(|knot| knot.at > moment);
         let near = (self.last..self.last + NEAR).find(|&n| !is_after(n) && is_after(n + 1));
@@ -110,7 +110,7 @@ mod tests {
             [-5, 0, 50, 100, 250, 400, 450, 1_451, 1_500, 1_520],
             "{clock:?}"
         );
-        // Asked in another order, and after a look far ahead, it says the same.
+        // In another order, and after a look far ahead, it returns the same.
         assert_eq!([310, 50, 251].map(|at| clock.at(Time(at)).0), [1_520, 50, 1_451]);
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which hosts there are, and which differ from the others in what.
+//! The hosts, and the differences of some of them.
 
 use serde_json::{json, Value};
 
@@ -17,13 +17,13 @@ const DIFFERS: usize = 8;
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// How long everything takes on it, in hundredths.
+    /// Duration of everything on it, in hundredths.
     pub pace: u64,
     /// The first day of the second kernel; nothing if it keeps the one it has.
     pub changed: Option<usize>,
-    /// Whether it has the second kernel from the first day on.
+    /// True if it has the second kernel from the first day on.
     pub is_new: bool,
-    /// Whether wakeups take longer with the second kernel.
+    /// True if wakeups take longer with the second kernel.
     pub slow_wakeups: bool,
     /// The call that takes much longer, now and then, while its CPU is shared.
     pub slow_call: Option<String>,
@@ -61,7 +61,7 @@ impl Plan {
         Plan { hosts, days, seed }
     }
 
-    /// How many traces.
+    /// Number of traces.
     pub fn traces(&self) -> usize {
         self.hosts.len() * self.days
     }
@@ -72,7 +72,7 @@ impl Plan {
         (&self.hosts[trace / self.days], trace % self.days, from_seed(seed))
     }
 
-    /// What the queries must find: lists by their names, as they answer them.
+    /// Expected findings of the queries: lists by their names, as the queries return them.
     pub fn planted(&self) -> Value {
         let of = |what: &dyn Fn(&Host) -> Option<Vec<String>>| self.hosts.iter().filter_map(what).collect::<Vec<_>>();
         json!({
@@ -84,13 +84,13 @@ impl Plan {
 }
 
 impl Host {
-    /// Which of [`KERNELS`] it has on a day.
+    /// Its kernel on a day, as an index of [`KERNELS`].
     pub fn kernel(&self, day: usize) -> usize {
         (self.is_new || self.changed.is_some_and(|first| day >= first)).into()
     }
 }
 
-/// Random numbers; the first of them, which are much like the seed, are left out.
+/// Random numbers; the first of them, which are similar to the seed, are skipped.
 fn from_seed(seed: u64) -> Random {
     let mut random = Random(seed | 1);
     for _ in 0..99 {

@@ -27,22 +27,22 @@ type Stretch = (Time, Time);
 
 /// The first day of a fleet: seconds since 1970 of 2026-10-01 12:00 UTC.
 const FIRST_DAY: i64 = 1_790_856_000;
-/// How often the pace changes by itself: every 100 to 300 us.
+/// Interval at which the pace changes by itself: every 100 to 300 us.
 const PACES: (u64, u64) = (10_000, 20_000);
-/// How much, in hundredths, up and down.
+/// Size of that change, in hundredths, up and down.
 const UNSTEADY: u64 = 12;
-/// What a slow wakeup takes, times what it took.
+/// Duration of a slow wakeup, as a multiple of the recorded one.
 const WAKEUP: f64 = 1.5;
-/// One of how many calls is slow, on a shared CPU, and what it then takes, times what one of a hundred does.
+/// On a shared CPU, one call in this many is slow, and takes this multiple of the 99th percentile.
 const SLOW: (u64, f64) = (25, 6.0);
 /// One of how many requests is interrupted by a device that makes it slow.
 const INTERRUPTED: u64 = 25;
 /// Calls with fewer instances on shared CPUs are not slowed down.
 const CALLS: usize = 50;
-/// Neither are these, in which threads wait for what comes from outside, or from which they do not return.
+/// Nor are these, in which threads wait for input from outside, or from which they do not return.
 const WAITING: [&str; 9] =
     ["epoll_wait", "poll", "select", "futex", "nanosleep", "clock_nanosleep", "wait4", "exit", "exit_group"];
-/// Nor those of which one of a hundred takes longer: what happens meanwhile would be slow as well.
+/// Nor those of which one of a hundred takes longer: activities in the same time would be slow as well.
 const LONG: Time = Time(Time::SECOND.0 / 10);
 /// The vector of the device.
 const VECTOR: u8 = 0x41;
@@ -57,12 +57,12 @@ pub struct Base {
     shared: BTreeMap<String, Vec<Stretch>>,
     /// For each request a place where its thread executes.
     places: Vec<(CpuId, Time)>,
-    /// What a request takes that is slow.
+    /// Duration of a slow request.
     slow: Time,
 }
 
 impl Base {
-    /// Of these spans.
+    /// A variation of these spans.
     ///
     /// # Errors
     /// A sentence, if there are no requests in it.
@@ -90,7 +90,7 @@ impl Base {
         Ok(Base { spans, extent, wakeups: union(wakeups), shared, places, slow })
     }
 
-    /// How many spans it has.
+    /// Number of its spans.
     pub fn rows(&self) -> usize {
         self.spans.spans.len()
     }
@@ -137,7 +137,7 @@ impl Base {
         spans
     }
 
-    /// What happens to the time of a trace, and on which CPU a device interrupts when.
+    /// Changes to the time of a trace, and the CPUs and times of a device's interrupts.
     fn changes(&self, host: &Host, day: usize, random: &mut Random) -> (Changes, Vec<(CpuId, Time)>) {
         let mut changes = Changes::default();
         let (mut at, end) = self.extent;
@@ -167,7 +167,7 @@ impl Base {
     }
 }
 
-/// What only one of a hundred exceeds.
+/// Duration that only one of a hundred exceeds.
 fn one_of_a_hundred(calls: &[Stretch]) -> Time {
     let mut lengths: Vec<Time> = calls.iter().map(|(from, to)| *to - *from).collect();
     lengths.sort_unstable();
@@ -189,7 +189,7 @@ fn interrupted(span: Span, moments: &[Time], device: NameId, clock: &mut Clock, 
     to.push(rest);
 }
 
-/// Whether it is what a device can interrupt: a program, or a system call of one.
+/// Returns whether a device can interrupt it: a program, or a system call of one.
 fn can_be_interrupted(span: &Span) -> bool {
     let What::Run(activity) = span.what() else { return false };
     let is_own = matches!(activity, Activity::User(_));
@@ -209,7 +209,7 @@ fn union(mut all: Vec<Stretch>) -> Vec<Stretch> {
     apart
 }
 
-/// The calls of each name whose threads waited meanwhile for a CPU that others had.
+/// The calls of each name whose threads waited in that time for a CPU that others had.
 fn shared(spans: &Spans) -> BTreeMap<String, Vec<Stretch>> {
     let (mut open, mut waited) = (BTreeMap::<Track, Vec<(Option<NameId>, Time)>>::new(), BTreeMap::new());
     let mut found: BTreeMap<String, Vec<Stretch>> = BTreeMap::new();
@@ -247,7 +247,7 @@ mod tests {
     use crate::draw::sample;
     use postprocess::why::check::check as adds_up;
 
-    /// What of its CPUs' time is not covered once.
+    /// Time of its CPUs that is not covered exactly once.
     fn faults(spans: &Spans) -> Vec<String> {
         let mut ends: BTreeMap<CpuId, Time> = BTreeMap::new();
         let mut found = Vec::new();

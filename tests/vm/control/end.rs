@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is left when a dump does not end well: a full disk, a lost terminal, a kill at any point.
+//! State after a dump that does not end well: a full disk, a lost terminal, a kill at any point.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::blocks::Blocks;
 use crate::guest;
 use crate::trace::{self, Recording};
 
-/// How many commands are killed in the middle.
+/// Number of commands that are killed in the middle.
 const KILLED: u64 = guest::by_form(12, 20, 200);
 
 #[test]
@@ -111,7 +111,7 @@ fn a_lost_terminal_leaves_a_whole_file_or_none_and_the_trace_in_the_recorder() {
             test -z "$(ls -A /tmp/traces)"
             kutrace_control status >/tmp/status
             grep -q '^state:  stopped' /tmp/status
-            grep -q '^held:   by nobody' /tmp/status
+            grep -q '^held:   by no process' /tmp/status
         done
         # Who reads begins once progress is shown.
         reader="until grep -q '[0-9] %' /tmp/terminal; do sleep 0.1; done; cat >$SHARE/last.raw"
@@ -164,7 +164,7 @@ fn killed_at_any_point_it_holds_nothing() {
                 most=$((most - most / 4))
             fi
             # A command that is about to be started has the device open for a moment longer.
-            is_free() { kutrace_control status | grep -q '^held:   by nobody'; }
+            is_free() { kutrace_control status | grep -q '^held:   by no process'; }
             await is_free
             # A start outlives who gave it, unless that holds the recorder.
             kutrace_control reset --force

@@ -6,8 +6,8 @@ use std::fs;
 
 use crate::guest::{self, Run};
 
-/// How many samples of user code there are by thread and name, in lines that rawtoevent wrote in the guest. Only those of
-/// a program are wanted.
+/// Number of samples of user code by thread and name, in lines that rawtoevent wrote in the guest. Only those of a
+/// program are selected.
 fn samples(run: &Run, file: &str, program: &str) -> BTreeMap<(String, String), u32> {
     let text = fs::read_to_string(run.file(file)).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -98,7 +98,10 @@ fn a_sample_of_a_program_has_the_name_of_its_function() {
     assert!(named.keys().any(|name| name.starts_with("PC=program+0x")) && named.contains_key("PC=turn"), "{named:?}");
     for said in ["other.said", "html.said"] {
         let said = fs::read_to_string(run.file(said)).unwrap();
-        assert!(said.contains("not named by function in /tmp/program: it is another file than was traced"), "{said}");
+        assert!(
+            said.contains("not named by function in /tmp/program: it differs from the file that was traced"),
+            "{said}"
+        );
     }
     assert!(!fs::read_to_string(run.file("program.said")).unwrap().contains("not named"));
 }

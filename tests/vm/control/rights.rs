@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Who may control the recorder.
+//! Rights to control the recorder.
 
 use kutrace_format::abi::command::{
     IOCTL_ACQUIRE, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_PORTS, IOCTL_RESET, IOCTL_START, IOCTL_TRACEPOINTS,
@@ -21,7 +21,7 @@ const PEOPLE: &str = r#"
 fn only_who_has_the_right_controls() {
     let script = r#"
         mkdir -m 777 /tmp/user
-        # The checkout may be where nobody else can look.
+        # The checkout may be in a place that other users cannot read.
         cp $(command -v kutrace_control) /tmp/user
         PATH=/tmp/user:$PATH
         every() {
@@ -43,7 +43,7 @@ fn only_who_has_the_right_controls() {
 
         # CAP_PERFMON, as from the service manager.
         able="$member --inh-caps=+cap_38 --ambient-caps=+cap_38"
-        # What perf lets everybody do, or nobody, is asked of perf alone.
+        # Rights that perf gives to all users, or to none, are checked with perf alone.
         for paranoid in -1 0 1 3; do
             echo $paranoid >/proc/sys/kernel/perf_event_paranoid
             fails 1 "$lacking" $user kutrace_control go
@@ -110,7 +110,7 @@ fn memory_has_a_limit_and_goes_back_with_whoever_asked() {
         mkdir -m 777 /tmp/user; cd /tmp/user
         pool() { awk '/^VmallocUsed/ { print int($2 / 1024) }' /proc/meminfo; }
         small=$(pool)
-        fails 1 'more memory than you may have' as_user kutrace_control record -b 17M -o no.raw -- true
+        fails 1 'more memory than you are allowed' as_user kutrace_control record -b 17M -o no.raw -- true
         as_user kutrace_control record -b 16M -o yes.raw -- true
         test "$(megabytes)" = 4.0
         as_user kutrace_control record -b 16M -o killed.raw -- sleep 1000 & becomes tracing
@@ -144,7 +144,7 @@ fn memory_has_a_limit_and_goes_back_with_whoever_asked() {
     );
 }
 
-/// What kutrace_control never asks for.
+/// Requests that kutrace_control never makes.
 #[test]
 fn the_device_refuses_what_is_not_the_caller_s_or_makes_no_sense() {
     let run = succeed(

@@ -27,7 +27,7 @@ fn the_second_of_two_is_told_who_holds_the_recorder() {
         kutrace_control snapshot $SHARE/snapshot.raw
         kutrace_control mark meant
         kill -INT $holder; wait $holder || true
-        kutrace_control status | grep -q '^held:   by nobody'
+        kutrace_control status | grep -q '^held:   by no process'
 
         # Killed at once: nothing traces, nothing is held, and what was recorded can still be had, unless it took more
         # memory than the recorder has for itself.
@@ -45,7 +45,7 @@ fn the_second_of_two_is_told_who_holds_the_recorder() {
     assert!(trace.of(MARK_A.into()).any(|e| trace.event_name(e) == "mark_a=meant"));
     assert!(!run.file("never.raw").exists());
     let status = fs::read_to_string(run.file("status")).unwrap();
-    assert!(status.contains("state:  stopped") && status.contains("held:   by nobody"), "{status}");
+    assert!(status.contains("state:  stopped") && status.contains("held:   by no process"), "{status}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn two_at_once_do_each_their_work_or_say_why_not() {
         "in use",
         "nothing has been recorded",
         "no trace is running in wrap mode",
-        "the recorder was started again meanwhile",
+        "the recorder has been started again since",
         "events lost",
     ];
     for line in said.lines() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
-// Keeps the kernel where it seldom is for long.
-//   probes      1 is as a probe of a tracepoint that has begun, 0 as the end of the first that has not ended. Whoever waits
-//               for probes waits for those that had begun before: after the first, 1 waits until somebody does
-//   sleepless   while it is 1 the machine does not get to sleep, and nor is it told so: the notice of sleep is waiting,
-//               which `noticed` says; then the machine does not go to sleep
+// Keeps the kernel for long in states that are usually short.
+//   probes      1 is as a probe of a tracepoint that has begun, 0 as the end of the first that has not ended. A wait
+//               for probes is for those that had begun before: after the first, 1 waits until a task does that
+//   sleepless   while it is 1 the machine does not get to sleep, and is not notified: the notice of sleep waits, as
+//               `noticed` shows; then the machine does not go to sleep
 
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -18,7 +18,7 @@ module_param(sleepless, bool, 0644);
 module_param(noticed, bool, 0444);
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-/* Who begins once somebody waits for the one before has another index. */
+/* A probe that begins once a task waits for the earlier ones has another index. */
 static int linger_begin(void)
 {
 	int index = srcu_down_read(&tracepoint_srcu);

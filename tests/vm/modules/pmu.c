@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
 // A PMU for a machine without one: perf finds counters of instructions and of cache misses here, and the recorder's own
-// rdpmc, an instruction that QEMU does not translate, is given their values by a probe on it. Three instructions go by in
-// two ticks of the TSC, and a miss comes every 512 ticks: so what a trace must say of both is known.
+// rdpmc, an instruction that QEMU does not translate, is given their values by a probe on it. Three instructions pass
+// in two ticks of the TSC, and a miss comes every 512 ticks: so the values that a trace must have are known.
 //
-// To be loaded before the recorder, whose instructions are looked for when it is.
+// To be loaded before the recorder, whose instructions are searched for at the load.
 
 #include <linux/kprobes.h>
 #include <linux/module.h>

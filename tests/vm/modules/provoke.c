@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
-// Does what a kernel does too seldom to wait for, when a word is written to its parameter `do`:
+// Does things that a kernel does too seldom to wait for, when a word is written to its parameter `do`:
 //   wake N      a thread that is about to sleep wakes itself, N times
 //   share N     interrupt N gets another handler, which takes none
 //   unshare N   and loses it
-//   off N       interrupt N is off, and what comes meanwhile
+//   off N       interrupt N is off, and its events come later
 //   on N        comes again when it is on
 //   timer N     CPU N gets a timer from another CPU, which is to end its sleep
 //   softirq N   a softirq takes N ms, on this CPU
 //   irq N       an interrupt takes N ms, on this CPU
-//   tsc N       the kernel no longer trusts the TSC, as if its watchdog had said so
+//   tsc N       the kernel no longer trusts the TSC, as if its watchdog had reported it
 //   linger N    while N is not 0, whichever CPU goes or comes waits: then the parameter lingers is 1
 // With watch=1 it lets CPUs idle in three ways, as a driver of cpuidle: polling, hlt, and a wait that a store ends, which
 // looks like mwait with the hint 0x21.
@@ -23,7 +23,7 @@
 #include <linux/timer.h>
 #include <asm/tsc.h>
 
-/* As include/linux/kutrace.h has them: the flags' upper byte is what is recorded. */
+/* As in include/linux/kutrace.h: the flags' upper byte is the recorded value. */
 #define HINT(hint)	((unsigned int)(hint) << 24)
 
 static int watch;
@@ -137,7 +137,7 @@ static int __cpuidle until_an_interrupt(struct cpuidle_device *dev,
 	return index;
 }
 
-/* As long as the CPU is told to poll, whoever wakes it stores and sends nothing. */
+/* While the CPU has to poll, a CPU that wakes it stores and sends nothing. */
 static int __cpuidle until_a_store(struct cpuidle_device *dev,
 				   struct cpuidle_driver *drv, int index)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
-// Says as many events as are written into /sys/module/said/parameters/times, on every CPU at once, while a timer
-// interrupts each CPU and says its own. How many were said by both is in .../tasks and .../interrupts.
-// .../counts says how many counts of the TSC one took of as many as were written there, of the smallest event.
+// Records as many events as are written into /sys/module/said/parameters/times, on every CPU at once, while a timer
+// interrupts each CPU and records its own. The numbers recorded by both are in .../tasks and .../interrupts. .../counts
+// has the counts of the TSC that one of the smallest events took, averaged over the number written there.
 
 #include <linux/atomic.h>
 #include <linux/cpu.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 */
 /*
- * A module's own typed event: what it is called, and its fields. Where it
- * happens is one line, trace_said(...), which is a NOP while nobody listens.
+ * A module's own typed event: its name, and its fields. Its place in the code
+ * is one line, trace_said(...), which is a NOP without a listener.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM said

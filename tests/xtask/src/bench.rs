@@ -32,7 +32,7 @@ use crate::{place, progress, tools};
 /// Transitions per second and core for which the share of CPU and memory is computed.
 const BUSY: f64 = 200_000.0;
 
-/// What to measure.
+/// Parts to measure.
 #[derive(clap::Args)]
 pub struct BenchArgs {
     /// One part only
@@ -58,9 +58,9 @@ pub struct BenchArgs {
 enum Part {
     /// Instructions of tracing, in guests that count them
     Instructions,
-    /// What other tracers add, in the same guest as ours; only when asked for
+    /// Other tracers, in the same guest as ours; only on request
     Others,
-    /// What programs record into their own memory; needs no VM
+    /// Programs' records in their own memory; needs no VM
     Marks,
     /// Time and bytes of tracing, and how fast a trace gets to the disk
     Tracing,
@@ -70,11 +70,11 @@ enum Part {
     Page,
     /// The page of two machines with five million spans each; only when asked for
     Machines,
-    /// How often `why` is right, of causes that are planted; only when asked for
+    /// Accuracy of `why` with planted causes; only on request
     Why,
-    /// How often `diff` tells two recordings of the same load apart; only when asked for
+    /// False alarms of `diff` between two recordings of the same load; only on request
     Diff,
-    /// What DuckDB and Spark answer about a thousand traces, and how fast; only when asked for
+    /// Answers of DuckDB and Spark about a thousand traces, and their speed; only on request
     Fleet,
 }
 
@@ -88,7 +88,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let mut over = Vec::new();
     for part in args.part.map_or(USUAL.to_vec(), |part| vec![part]) {
         for section in measure(part, args, &dir)? {
-            // Not locked: what guests print meanwhile goes there, too.
+            // Not locked: guests print there at the same time, too.
             writeln!(std::io::stdout(), "{}", section.text(&head))?;
             if args.write {
                 section.write(&head)?;
@@ -124,7 +124,7 @@ fn measure(part: Part, args: &BenchArgs, dir: &Path) -> Result<Vec<Section>> {
     }])
 }
 
-/// What tracing costs in time and memory.
+/// Time and memory that tracing costs.
 fn tracing(costs: &Path, dir: &Path) -> Result<Vec<Section>> {
     let native = native::measure()?;
     let traces = traces::record(costs, dir)?;
@@ -142,7 +142,7 @@ fn compile(source: &Path, dir: &Path) -> Result<PathBuf> {
     gcc.arg("-I").arg(place::checkout().join("kutrace-control/kutrace/include"));
     gcc.args(["-O2", "-static", "-pthread", "-Wall", "-Werror", "-o"]).arg(&program).arg(source);
     gcc.arg(tools::ensure()?.join("libkutrace.a"));
-    // The linker warns of what else is in there; the log takes that.
+    // The linker warns of other content there; the log takes that.
     progress::run("bench: compiling", &mut gcc, &dir.join("gcc.log"))?;
     Ok(program)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask patches check`: what each patch of the series has to keep, tried on the source it is made for.
+//! `cargo xtask patches check`: requirements on each patch of the series, tried on the source it is made for.
 //!
 //! After each patch the kernel builds without a warning: with gcc and with clang, without the hooks and with them. At
 //! the end, the kernels without hooks consist of the same instructions as those without the series.
@@ -56,7 +56,7 @@ pub fn run(series: Series, from: usize) -> Result<()> {
             }
             with.make(&name)?;
         }
-        writeln!(stdout(), "{name}: style and 4 builds: nothing to say")?;
+        writeln!(stdout(), "{name}: style and 4 builds: no complaints")?;
     }
     for (before, build) in &without {
         compare(&build.name, before, &functions(&build.image())?)?;
@@ -66,7 +66,7 @@ pub fn run(series: Series, from: usize) -> Result<()> {
 
 fn check_style(tree: &Path, patch: &Path, log: &Path) -> Result<()> {
     let mut command = Command::new("perl");
-    // Who signs the patches off, and maintains their files, is left to whoever sends them.
+    // The sender signs the patches off, and names the maintainers of their files.
     command.args([
         "scripts/checkpatch.pl",
         "--strict",
@@ -97,7 +97,7 @@ impl Build {
         Ok(Self { name, toolchain: Toolchain::ensure(compiler)?, fragments, out, log })
     }
 
-    /// Begins with what another one has built, most of which is the same.
+    /// Begins with another build's results, most of which are the same.
     fn begin_as(&self, other: &Self) -> Result<()> {
         if self.out.exists() {
             return Ok(());

@@ -19,7 +19,7 @@ const TRACED: &str = r#"kutrace_control record -o /mnt/share/t.trace -- "$@""#;
 /// A tool's status for "done, but the trace has losses or damage": worth a word, no failure.
 const LOSSY: i32 = 3;
 
-/// Where the artifacts of the last demo are.
+/// Folder of the artifacts of the last demo.
 pub fn artifacts() -> PathBuf {
     place::target().join("demo")
 }
@@ -57,7 +57,7 @@ pub fn run(kernel: Which, command: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// What went between the stages.
+/// Files between the stages.
 struct Counts {
     events: usize,
     spans: usize,

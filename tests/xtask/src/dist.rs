@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! `cargo xtask dist`: Debian packages, a tarball of static tools for any Linux, and their checksums, in `target/dist`.
 //!
-//! What a package holds stands in `tests/xtask/debian`, as Debian keeps it: control, changelog and copyright for all,
-//! a list of files and scripts for each. The same sources make the same bytes, wherever and whenever they are built.
+//! The content of a package is listed in `tests/xtask/debian`, as Debian keeps it: control, changelog and copyright for
+//! all, a list of files and scripts for each. The same sources make the same bytes, wherever and whenever they are
+//! built.
 
 mod deb;
 mod kernel;
@@ -21,13 +22,13 @@ use crate::{man, module, packages, place, progress, tools};
 /// The packages, by the names that `debian/control` has.
 const PACKAGES: &[&str] = &["kutrace", "kutrace-dkms", "libkutrace0", "libkutrace-dev"];
 
-/// Where the files of a package come from, by the first word of their path in a list; others are in the checkout.
+/// Origin of a package's files, by the first word of their path in a list; others are in the checkout.
 struct Sources {
     /// `tools/`: what cargo built.
     tools: PathBuf,
     /// `share/`: manuals and completions.
     share: PathBuf,
-    /// `made/`: what is made for packages only.
+    /// `made/`: files made for packages only.
     made: PathBuf,
 }
 
@@ -56,7 +57,7 @@ pub struct DistArgs {
     out: PathBuf,
 }
 
-/// Makes everything anew; returns the folder.
+/// Makes everything again; returns the folder.
 pub fn run(args: &DistArgs) -> Result<PathBuf> {
     packages::ensure_packer()?;
     let share = man::run()?;
@@ -82,7 +83,7 @@ pub fn run(args: &DistArgs) -> Result<PathBuf> {
     Ok(out)
 }
 
-/// What packages need and nobody else.
+/// Files that only packages need.
 fn make(made: &Path) -> Result<()> {
     write(&made.join("third-party"), licences::text()?.as_bytes())?;
     let sources = made.join(concat!("kutrace-", env!("CARGO_PKG_VERSION")));
@@ -99,7 +100,7 @@ fn make(made: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the packages are described.
+/// Folder of the packages' descriptions.
 fn folder() -> PathBuf {
     place::checkout().join("tests/xtask/debian")
 }
@@ -144,7 +145,7 @@ fn emptied(dir: &Path) -> Result<PathBuf> {
     dir.canonicalize().with_context(|| format!("dist: {}", dir.display()))
 }
 
-/// Runs a program to its end without showing what it says, unless it fails.
+/// Runs a program to its end without showing its output, unless it fails.
 fn quietly(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let done = command.output().with_context(|| format!("dist: {name}: cannot be started"))?;

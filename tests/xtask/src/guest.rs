@@ -20,14 +20,14 @@ use std::time::Duration;
 pub use kvm::accelerator;
 pub use watch::run;
 
-/// What runs, and in what.
+/// The command, and its machine.
 #[derive(Clone)]
 pub struct Guest {
     /// The kernel to boot.
     pub image: PathBuf,
     /// Modules of the kernel without which it cannot reach the host, in the order in which they are loaded.
     pub first: Vec<PathBuf>,
-    /// How the guest's instructions are executed.
+    /// Method of executing the guest's instructions.
     pub accelerator: Accelerator,
     /// Virtual CPUs.
     pub cpus: u32,
@@ -41,12 +41,12 @@ pub struct Guest {
     pub monitor: Option<PathBuf>,
     /// A file for the kernel's messages.
     pub console: Option<PathBuf>,
-    /// Where its memory goes if its kernel panics.
+    /// File for its memory if its kernel panics.
     pub dump: Vec<PathBuf>,
-    /// Whether memory is kept free for a kernel that runs when its own panics: image and initramfs are in `second` of the
-    /// share, and CMD runs there again.
+    /// True if memory is reserved for a kernel that runs when its own panics: image and initramfs are in `second` of
+    /// the share, and CMD runs there again.
     pub second: bool,
-    /// Whether it may boot again, with its memory as it was: CMD runs again then.
+    /// True if it may boot again, with its memory as it was: CMD runs again then.
     pub reboot: bool,
     /// A guest of this one, which CMD boots by `inside/run` in the share; see [`inside`].
     pub inside: Option<Box<Guest>>,
@@ -69,17 +69,17 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Whether its kernel is a distribution's own: ours need no module for their first file system.
+    /// True if its kernel is a distribution's own: ours need no module for their first file system.
     fn is_stock(&self) -> bool {
         !self.first.is_empty()
     }
 }
 
-/// [`Accelerator::Paced`]: an instruction takes 2^3 ns, which is about what it takes the host; so a second in which the
+/// [`Accelerator::Paced`]: an instruction takes 2^3 ns, which is about its time on the host; so a second in which the
 /// guest is busy takes about one.
 pub const PACE: u8 = 3;
 
-/// How the guest's instructions are executed.
+/// Methods of executing the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accelerator {
     /// By the host's CPU.
@@ -91,8 +91,8 @@ pub enum Accelerator {
     Interleaved,
     /// Translated, and counted: the guest's clock advances by one nanosecond per instruction.
     Counted,
-    /// The same with several CPUs in turn, 2 to the power of `shift` nanoseconds per instruction, and a clock that goes on
-    /// while all of them sleep.
+    /// The same with several CPUs in turn, 2 to the power of `shift` nanoseconds per instruction, and a clock that
+    /// continues while all of them sleep.
     Paced {
         /// [`PACE`], or more, where the guest waits busily for its time to go by.
         shift: u8,

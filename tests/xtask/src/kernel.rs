@@ -3,10 +3,10 @@
 //!
 //! Two things come out of a build: an image in `images/<key>/`, which never changes once it is there, and the work tree
 //! it was built in, which modules are built against and which the next build changes. So an image may be booted at any
-//! time; the tree may be used only under the lock of its folder and after `tree` has said that it is at the wanted key.
-//! The kernels of a series with the hooks and without them share one tree, because from one series to another, or from y to n, only
-//! a few files are compiled anew. The distribution, the debug and the realtime kernel have trees of their own, because
-//! what makes them so is in every file.
+//! time; the tree may be used only under the lock of its folder and after `tree` has confirmed that it is at the
+//! requested key. The kernels of a series with the hooks and without them share one tree, because from one series to
+//! another, or from y to n, only a few files are compiled again. The distribution, the debug and the realtime kernel
+//! have trees of their own, because their differences are in every file.
 
 pub mod apt;
 pub mod config;
@@ -30,16 +30,16 @@ use series::Series;
 
 /// Counts changes of the recipe in this file, which are inputs of a build like any other.
 const RECIPE: &[u8] = b"1";
-/// How mutants are planted, which their kernel is built from as from a patch.
+/// Method of planting mutants, a part of their kernel's key like a patch.
 const PLANTING: &[u8] = include_bytes!("kernel/schemata.rs");
-/// Where the image is in a built tree.
+/// Place of the image in a built tree.
 const IMAGE: &str = "arch/x86/boot/bzImage";
 /// A developer's own built tree, in place of the cached one.
 const OVERRIDE: &str = "KUTRACE_KDIR";
-/// The file beside a tree that names what it was built of.
+/// The file next to a tree that names the sources it was built from.
 const BUILT: &str = "tree.built";
 
-/// Which kernel.
+/// The kernel to build.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Variant {
     /// As small as the guest can do with; with the series applied and CONFIG_KUTRACE=y.
@@ -54,7 +54,7 @@ pub enum Variant {
     Debug,
     /// The small one with CONFIG_PREEMPT_RT=y: interrupts and softirqs in threads, spinlocks that sleep.
     Realtime,
-    /// The small one, of which `kutrace_mutant=N` leaves one hook out.
+    /// The small one, in which `kutrace_mutant=N` skips one hook.
     Mutants,
     /// The same of the one configured like a distribution's.
     DistributionMutants,
@@ -78,12 +78,12 @@ impl Variant {
         }
     }
 
-    /// Whether it has what the series adds, and so can load the module.
+    /// Returns whether it has the additions of the series, and so can load the module.
     pub fn has_hooks(self) -> bool {
         !matches!(self, Variant::DistributionWithout | Variant::SmallWithout)
     }
 
-    /// What the folders of those are called that share a work tree; nothing for the usual ones.
+    /// Name in the folders of those that share a work tree; empty for the usual ones.
     pub fn folder(self) -> &'static str {
         match self {
             Variant::Small | Variant::SmallWithout => "",
@@ -95,12 +95,12 @@ impl Variant {
         }
     }
 
-    /// Whether hooks can be left out.
+    /// Returns whether hooks can be skipped.
     fn has_mutants(self) -> bool {
         matches!(self, Variant::Mutants | Variant::DistributionMutants)
     }
 
-    /// What its configuration consists of; a later one has the last word.
+    /// Parts of its configuration; a later one has the last word.
     fn fragments(self) -> &'static [&'static str] {
         match self {
             Variant::Distribution | Variant::DistributionMutants => &["vm", "distribution", "kutrace"],
@@ -136,7 +136,7 @@ impl Build {
         place::made(self.series.home()?.join(self.variant.folder()))
     }
 
-    /// The kernel of which any hook can be left out, for one with hooks: the table numbers those of the usual series.
+    /// The kernel of which any hook can be skipped, for one with hooks: the table numbers those of the usual series.
     pub fn mutated(self) -> Option<Build> {
         let variant = match self.variant {
             Variant::Small | Variant::Mutants => Variant::Mutants,
@@ -158,7 +158,7 @@ impl Build {
     }
 }
 
-/// Which kernel a guest boots.
+/// The kernel that a guest boots.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Which {
     /// One that is built here.
@@ -168,7 +168,7 @@ pub enum Which {
 }
 
 impl Which {
-    /// What stands after `--kernel`.
+    /// The value of `--kernel`.
     pub fn parse(text: &str) -> Result<Which, String> {
         match text.split_once('=').unwrap_or((text, stock::VERSION)) {
             ("stock", version) => Ok(Which::Stock(version.to_owned())),
@@ -193,7 +193,7 @@ impl From<Variant> for Which {
 
 /// A kernel by its inputs, built or not.
 pub struct Kernel {
-    /// Which of the project's kernels it is.
+    /// The project's kernel that it is.
     pub build: Build,
     patches: Vec<PathBuf>,
     fragments: Vec<PathBuf>,
@@ -202,7 +202,7 @@ pub struct Kernel {
     given: Option<PathBuf>,
 }
 
-/// What kernels and their modules are compiled with: clang, which Rust needs, or what a developer's own tree was built with.
+/// Compiler of kernels and their modules: clang, which Rust needs, or the one of a developer's own tree.
 pub fn compiler() -> Result<Compiler> {
     let Some(tree) = std::env::var_os(OVERRIDE).map(PathBuf::from) else { return Ok(Compiler::Clang) };
     let config = fs::read_to_string(tree.join(".config")).with_context(|| format!("{OVERRIDE}: {}", tree.display()))?;
@@ -213,7 +213,7 @@ impl Kernel {
     /// Reads the inputs and works out the key; builds nothing.
     pub fn new(build: Build, toolchain: &Toolchain) -> Result<Self> {
         let (dir, variant) = (build.series.patches(), build.variant);
-        // What the guest needs to run at all comes first.
+        // Needs of the guest to run at all come first.
         let mut patches = files_in(&dir.join("vm"), ".patch")?;
         patches.extend(files_in(&dir, ".patch")?);
         let fragments: Vec<_> = variant.fragments().iter().map(|name| config::fragment(name)).collect();
@@ -252,7 +252,7 @@ impl Kernel {
         Ok(image)
     }
 
-    /// Waits for whoever uses this kernel's tree.
+    /// Waits for other users of this kernel's tree.
     pub fn lock(&self) -> Result<File> {
         place::lock(&self.build.home()?)
     }

@@ -78,7 +78,7 @@ enum Patches {
         /// Number of the first patch to check
         #[arg(long, value_name = "N", default_value_t = 1)]
         from: usize,
-        /// Which series
+        /// Series to use
         #[arg(long, value_enum, default_value_t = Series::USUAL)]
         series: Series,
     },
@@ -92,7 +92,7 @@ enum Patches {
     },
 }
 
-/// Says where the outcome is; returns the status.
+/// Reports the place of the outcome; returns the status.
 fn tell(task: &str, folder: &Path) -> u8 {
     eprintln!("xtask: {task}: {}", folder.display());
     0

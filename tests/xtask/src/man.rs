@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! `cargo xtask man`: manual pages and completions below `target/share`, as a package puts them below `/usr/share`.
 //!
-//! Each tool writes its own, from the definition of its command line; what is not a tool's is in `docs/man`.
+//! Each tool writes its own, from the definition of its command line; the other pages are in `docs/man`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -44,7 +44,7 @@ pub fn names() -> Result<Vec<OsString>> {
     Ok(stems.map(OsString::from).chain(["kutrace_control".into()]).collect())
 }
 
-/// What is in a folder, in order.
+/// Entries of a folder, in order.
 pub fn listing(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;

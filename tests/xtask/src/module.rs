@@ -15,19 +15,19 @@ use crate::place::{self, Key};
 use crate::progress;
 use crate::toolchain::Toolchain;
 
-/// Which modules.
+/// The modules to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The recorder that people load.
     Plain,
-    /// One that also counts what it records, for tests.
+    /// One that also counts its records, for tests.
     Counting,
-    /// What tests need in addition to the recorder.
+    /// Modules that tests need in addition to the recorder.
     Beside,
 }
 
 impl Kind {
-    /// Where the sources are in the checkout.
+    /// Folder of the sources in the checkout.
     fn sources(self) -> &'static str {
         match self {
             Kind::Plain | Kind::Counting => "kernel-module",
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// What `make` is told.
+    /// Arguments of `make`.
     fn words(self) -> &'static [&'static str] {
         match self {
             Kind::Plain | Kind::Beside => &[],
@@ -63,12 +63,12 @@ impl Kind {
     }
 }
 
-/// The built recorder, made anew when its sources or its kernel changed.
+/// The built recorder, made again when its sources or its kernel changed.
 pub fn ensure(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<PathBuf> {
     built_in(&build(kernel, kind, toolchain)?)
 }
 
-/// The folder with what is built of `kind`.
+/// The folder of the files built of `kind`.
 pub fn build(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<PathBuf> {
     build_anew(kind, &kind.folder(kernel.build), kernel.key(), |target| make(kernel, kind, toolchain, target))
 }
@@ -138,7 +138,7 @@ fn make(kernel: &Kernel, kind: Kind, toolchain: &Toolchain, target: &Path) -> Re
     progress::run("module: building", make.current_dir(target.join("build")), &target.join("module.log"))
 }
 
-/// The sources in `to`, for kernels of Debian's, with what is in Rust compiled: to build the module from them takes a C
+/// The sources in `to`, for kernels of Debian's, with the Rust parts compiled: building the module from them takes a C
 /// compiler and headers.
 pub fn ship(to: &Path) -> Result<()> {
     copy_sources(to)?;
@@ -159,7 +159,7 @@ fn make_recorder(build: &Path, kind: Kind, log: &Path) -> Result<()> {
     progress::run("module: building the recorder", make.current_dir(build), log)
 }
 
-/// As whoever installs the package: what is in Rust first, without the kernel, then the module, without Rust.
+/// As a user who installs the package: the Rust parts first, without the kernel, then the module, without Rust.
 fn make_stock(kernel: &Stock, kind: Kind, target: &Path) -> Result<()> {
     let (build, log) = (target.join("build"), target.join("module.log"));
     if kind != Kind::Beside {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! `cargo xtask mutants`: takes one hook of the kernel, one line of the recorder, one probe on a stock kernel's
 //! tracepoints or one line of the rest of the module away at a time, and runs the tests that claim it: each must fail.
-//! tests/mutants says which these are.
+//! tests/mutants lists these.
 //!
-//! A test that fails proves something only if it passes without the mutant, and if what failed is the test: each is run
-//! once on the same kernel with every hook in place, and a guest that breaks is told from a trace that is wrong.
+//! A test that fails proves something only if it passes without the mutant, and if the test itself failed: each is run
+//! once on the same kernel with every hook in place, and a guest that breaks is distinguished from a trace that is
+//! wrong.
 
 pub mod hooks;
 pub mod lines;
@@ -36,7 +37,7 @@ pub struct MutantsArgs {
     filters: Vec<String>,
 }
 
-/// Runs what is asked for; the status is 1 if a mutant survives or a test cannot tell.
+/// Runs the requested mutants; the status is 1 if one survives or a test cannot decide.
 pub fn run(args: &MutantsArgs) -> Result<u8> {
     let began = Instant::now();
     let guard = SignalGuard::new()?;
@@ -109,7 +110,7 @@ impl MutantsArgs {
     }
 }
 
-/// A line of what is printed.
+/// A line of the output.
 fn say(mutant: &Entry, tests: &str, result: &str, began: Instant) -> Result<()> {
     let seconds = began.elapsed().as_secs();
     Ok(writeln!(stdout().lock(), "{} | {tests} | {result} | {seconds} s", mutant.name())?)

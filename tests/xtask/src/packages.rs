@@ -31,7 +31,7 @@ const KERNEL: &[&str] = &[
     "gcc",
     "libc6-dev",
 ];
-/// To run the guest, and what the guest runs.
+/// To run the guest, and for the programs in it.
 const GUEST: &[&str] = &[
     "qemu-system-x86",
     "busybox-static",
@@ -56,11 +56,11 @@ const GUEST: &[&str] = &[
 ];
 /// To count the instructions of a program.
 const COUNTER: &[&str] = &["valgrind"];
-/// To read traces as others do, and fast what is written in Python.
+/// To read traces as others do, and to read quickly with programs in Python.
 const READER: &[&str] = &["babeltrace2", "pypy3"];
 /// To make packages.
 const PACKER: &[&str] = &["dpkg-dev", "gcc", "make", "rustc-web", "rust-web-src"];
-/// To make those of a kernel, beside what builds it.
+/// To make those of a kernel, in addition to its build.
 const KERNEL_PACKER: &[&str] = &["debhelper"];
 /// To try packages.
 const INSPECTOR: &[&str] = &["debootstrap", "lintian"];
@@ -71,7 +71,7 @@ const BROWSER: &[&str] = &["chromium-headless-shell", "firefox-esr"];
 /// Also for pages; often present without dpkg's knowing, so their commands are looked for instead.
 const BROWSER_COMMANDS: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm")];
 
-/// Installs what is missing as root; otherwise says which line to run.
+/// Installs missing packages as root; otherwise prints the line to run.
 pub fn ensure() -> Result<()> {
     ensure_all(missing)
 }
@@ -86,7 +86,7 @@ pub fn ensure_kernel_packer() -> Result<()> {
     ensure_all(|| Ok(absent([KERNEL, KERNEL_PACKER].concat(), &listed()?)))
 }
 
-/// The same for what the long tests of packages need.
+/// The same for the long tests of packages.
 pub fn ensure_inspectors() -> Result<()> {
     ensure_all(|| Ok(absent([PACKER, INSPECTOR].concat(), &listed()?)))
 }
@@ -133,7 +133,7 @@ fn missing() -> Result<Vec<&'static str>> {
     Ok(missing)
 }
 
-/// What dpkg says of every package.
+/// State of every package, from dpkg.
 fn listed() -> Result<String> {
     let listed = Command::new("dpkg-query")
         .args(["--show", "--showformat", "${Package} ${db:Status-Status}\n"])

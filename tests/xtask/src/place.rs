@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Where things are: the checkout, its target folder, the cache outside of it, and the keys and locks of the cache.
+//! Places: the checkout, its target folder, the cache outside of it, and the keys and locks of the cache.
 //!
-//! The cache holds what is slow to make and independent of the checkout's place (bindgen, kernels). Deleting it costs
-//! time and nothing else. Several checkouts may share it: whoever changes it holds its lock.
+//! The cache holds things that are slow to make and independent of the checkout's place (bindgen, kernels). Deleting it
+//! costs time and nothing else. Several checkouts may share it: a process that changes it holds its lock.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub fn cache() -> Result<PathBuf> {
     made(base.join("kutrace"))
 }
 
-/// Where cargo keeps what it has fetched.
+/// Folder of cargo's downloads.
 pub fn cargo_home() -> Result<PathBuf> {
     match std::env::var_os("CARGO_HOME") {
         Some(home) => Ok(PathBuf::from(home)),
@@ -88,7 +88,7 @@ impl Key {
     }
 }
 
-/// Whether `stamp` says that `key` was built.
+/// Returns whether `stamp` records a build of `key`.
 pub fn is_stamped(stamp: &Path, key: &str) -> bool {
     fs::read_to_string(stamp).is_ok_and(|found| found == key)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! `cargo xtask patches port TREE`: the series on another kernel, as far as it goes by itself.
 //!
-//! Only the files that the series touches are copied, into a git repository of their own; TREE stays as it is and need
-//! not be a git tree. What fits becomes a new series; of what does not, each hunk is left next to its patch.
+//! Only the files that the series touches are copied, into a git repository of their own; TREE stays unchanged and need
+//! not be a git tree. Hunks that fit become a new series; each of the others is left next to its patch.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -21,8 +21,8 @@ use crate::progress;
 /// Status when a hunk needs a hand.
 const NEEDS_A_HAND: u8 = 3;
 
-/// Applies the series to the kernel source in `tree`, says of each hunk what is to be looked at, and exports the result
-/// to the new folder `out`.
+/// Applies the series to the kernel source in `tree`, reports the hunks to look at, and exports the result to the new
+/// folder `out`.
 pub fn run(tree: &Path, out: &Path) -> Result<u8> {
     if !tree.join("Kconfig").is_file() {
         bail!("{}: no kernel source", tree.display());
@@ -81,8 +81,8 @@ fn touched(patches: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
     Ok(paths)
 }
 
-/// Applies a patch and commits what fits under its own message. Returns what is to be looked at; hunks that do not fit
-/// go to `rejects`.
+/// Applies a patch and commits the hunks that fit under its own message. Returns the hunks to look at; those that do
+/// not fit go to `rejects`.
 fn apply(work: &Path, patch: &Path, rejects: &Path) -> Result<Vec<String>> {
     let mut command = Command::new("patch");
     command.args(["--strip=1", "--force", "--no-backup-if-mismatch", "--reject-file"]).arg(rejects);
@@ -92,7 +92,7 @@ fn apply(work: &Path, patch: &Path, rejects: &Path) -> Result<Vec<String>> {
     Ok(facts(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// What `patch` says about hunks that did not fit exactly. One that only stands on other lines fits.
+/// Output of `patch` about hunks that did not fit exactly. One that only has other line numbers fits.
 fn facts(said: &str) -> Vec<String> {
     let mut file = "";
     let mut facts = Vec::new();

@@ -11,7 +11,7 @@ use anyhow::{bail, Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use kutrace_cli::signal::{Interrupted, SignalGuard};
 
-/// Between two lines about a step that continues, where there is no terminal to animate.
+/// Interval between two lines about a step that continues, if there is no terminal to animate.
 const REMINDER: Duration = Duration::from_secs(60);
 /// A step shorter than this is not shown at all, so a warm run is quiet.
 const SHORT: Duration = Duration::from_secs(1);
@@ -64,7 +64,7 @@ pub fn run(step: &str, command: &mut Command, log: &Path) -> Result<()> {
     bail!("{step}: {name}: {status}\nhint: the whole log is {}", log.display())
 }
 
-/// What `command` prints on its standard output, without the last line end.
+/// Standard output of `command`, without the last line end.
 pub fn output(command: &mut Command) -> Result<String> {
     let name = program_of(command);
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("{name}: cannot be started"))?;
@@ -111,7 +111,7 @@ impl Display {
         Self { step: step.to_owned(), began, spinner, said: Instant::now() }
     }
 
-    /// Says that the step continues, where nothing else shows it.
+    /// Reports that the step continues, if nothing else shows it.
     fn remind(&mut self) {
         if self.spinner.is_none() && self.said.elapsed() >= REMINDER {
             self.said = Instant::now();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! `cargo xtask test`, the gate: every tier, in the same way each time. `cargo xtask night`: the same in its long form,
-//! with other seeds, on other kernels. `cargo xtask soak`: what the VM's tests check of the recorder, for hours.
+//! with other seeds, on other kernels. `cargo xtask soak`: the VM's tests of the recorder, for hours.
 //!
-//! All programs of tests are built first, so that what does not compile is known before anything runs. Lanes take them
-//! one after the other, the host's first, each guest a test of its own; then come those whose guests want all CPUs of the
-//! host. What fails is shown at once and kept below target/failed. A test that says that its guest stood still
-//! too long to tell is repeated once, alone, at the end; nothing else is.
+//! All programs of tests are built first, so that a failing build is known before anything runs. Lanes take them one
+//! after the other, the host's first, each guest a test of its own; then come those whose guests want all CPUs of the
+//! host. A failure is shown at once and kept below target/failed. A test that reports that its guest stood still for
+//! too long to decide is repeated once, alone, at the end; nothing else is.
 
 mod canary;
 mod lane;
@@ -63,8 +63,8 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("realtime", &["exact::", "faults::", "nmi::", "proof::", "waits::"]),
     ("v7.x", &["denied::", "exact::", "faults::", "hooks::", "hotplug::", "nmi::", "proof::", "user::"]),
 ];
-/// The kernel under every check, and what the soak runs there beside the tests that name it: commands, packets, memory that
-/// outlives a reboot, streams.
+/// The kernel under every check, and the parts of the soak there in addition to the tests that name it: commands,
+/// packets, memory that outlives a reboot, streams.
 const CHECKED: (&str, &[&str]) = ("debug", &["control::", "flows::", "reboot::", "stream::"]);
 /// The tests of the VM that have a longest form.
 const LONG: &[&str] = &[
@@ -200,11 +200,11 @@ impl Run {
         Ok(Run { xtask, form, programs, report: Report::new(skipped)?, variables, guard, began })
     }
 
-    /// The whole way from the kernel to the page; what it leaves, tests look at.
+    /// The whole way from the kernel to the page; tests look at its results.
     fn demo(&mut self) {
         let began = Instant::now();
         let mut demo = tied(&self.xtask.to_string_lossy());
-        // What the workload prints is of interest only if something is wrong.
+        // The workload's output is of interest only if something is wrong.
         let made = progress::run("demo", demo.arg("demo"), &place::target().join("demo.log"));
         self.report.step("demo", made.map_err(|error| format!("{error:#}")), began.elapsed());
     }
@@ -221,7 +221,7 @@ impl Run {
         lane::run(self.report.take_inconclusive(), 1, &variables, &self.report, &self.guard)
     }
 
-    /// What was taken away must be noticed, or nothing that passed means anything.
+    /// A removal must be noticed, or nothing that passed means anything.
     fn canaries(&self) -> Result<()> {
         let program = self.programs.of(Tier::Vm)?;
         thread::scope(|scope| {
@@ -243,8 +243,8 @@ impl Run {
     }
 }
 
-/// How many tests run at a time: three for two CPUs, as a guest waits for half of its time; not more than their memory
-/// allows on any machine.
+/// Number of tests that run at a time: three for two CPUs, as a guest waits for half of its time; not more than their
+/// memory allows on any machine.
 fn lanes() -> usize {
     (available_parallelism().map_or(1, NonZero::get) * 3 / 2).clamp(2, 6)
 }

@@ -12,7 +12,7 @@ use crate::progress::{self, tied};
 /// Debian 12's own bindgen is too old for 6.12, which asks for 0.65.1.
 const BINDGEN: &str = "0.71.1";
 
-/// Where the machine's packages have their programs.
+/// Folder of programs of the machine's packages.
 const SYSTEM: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Compiles C and links.
@@ -34,12 +34,12 @@ impl Compiler {
     }
 }
 
-/// What compiles kernels and modules.
+/// Compilers of kernels and modules.
 pub struct Toolchain {
     compiler: Compiler,
-    /// Where `bindgen` is.
+    /// Place of `bindgen`.
     bindgen: PathBuf,
-    /// What each compiler calls itself.
+    /// Version text of each compiler.
     versions: String,
 }
 
@@ -71,7 +71,7 @@ impl Toolchain {
         command
     }
 
-    /// The same with what the machine's own packages have.
+    /// The same with programs of the machine's own packages.
     pub fn plain(program: &str) -> Command {
         let mut command = tied(program);
         command.env_clear().env("PATH", SYSTEM);

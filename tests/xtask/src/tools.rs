@@ -2,8 +2,9 @@
 //! Builds kutrace_control, the library for programs, and the postprocessing tools: for the guest, the host and the
 //! packages, which all get the same files.
 //!
-//! They do not tell where they were built: two checkouts make the same bytes. That takes flags of their own, and so a
-//! folder of their own below `target/`, so that `cargo build --release` and this do not undo each other's work.
+//! Files do not contain the place where they were built: two checkouts make the same bytes. That takes flags of their
+//! own, and so a folder of their own below `target/`, so that `cargo build --release` and this do not undo each other's
+//! work.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,9 +14,10 @@ use anyhow::Result;
 use crate::place;
 use crate::progress::{self, tied};
 
-/// What static programs are built for; naming it keeps the flags away from build scripts, which cannot be static.
+/// Target of static programs; naming it keeps the flags away from build scripts, which cannot be static.
 const HOST: &str = "x86_64-unknown-linux-gnu";
-/// What a program asks the loader for when it was linked with the library: its name and the version of its interface.
+/// Name that a program linked with the library requests from the loader: the library's and the version of its
+/// interface.
 pub const SONAME: &str = "libkutrace.so.0";
 
 /// The packages with programs.
@@ -49,7 +51,7 @@ pub fn ensure_library() -> Result<PathBuf> {
     Ok(folder.join("release/libkutrace.so"))
 }
 
-/// Where all of them are built.
+/// Folder in which all of them are built.
 pub fn folder() -> PathBuf {
     place::target().join("tools")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the gate was last seen to pass with, in tests/versions.txt, against what this machine has and what Debian has.
+//! Versions with which the gate last passed, in tests/versions.txt, against those of this machine and of Debian.
 
 use std::fs;
 use std::process::Command;
@@ -20,7 +20,7 @@ pub fn others_here() -> Result<Vec<String>> {
     })
 }
 
-/// A line for each of which Debian has another, by the lists of packages that are here.
+/// A line for each that has another version in Debian, by the lists of packages that are here.
 pub fn others_in_debian() -> Result<Vec<String>> {
     compared(|name| {
         let policy = output(Command::new("apt-cache").args(["policy", name]))?;

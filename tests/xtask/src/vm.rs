@@ -47,7 +47,7 @@ pub struct VmArgs {
     /// The host's folder at /mnt/share; a temporary one when absent
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
-    /// The kernel to boot: one that is built here, of which those without hooks have no module, or `stock[=VERSION]`,
+    /// The kernel to boot: one that is built here, which has no module if it is without hooks, or `stock[=VERSION]`,
     /// one of Debian's
     #[arg(long, value_name = "KERNEL", value_parser = Which::parse, default_value = "small")]
     pub kernel: Which,
@@ -71,7 +71,8 @@ pub struct VmArgs {
     /// in the second
     #[arg(long)]
     pub second: bool,
-    /// Let the guest boot again, with its memory as it was, when it is told to or panics; CMD runs again then, until it ends
+    /// Let the guest boot again, with its memory as it was, after a shutdown or a panic; CMD runs again then, until it
+    /// ends
     #[arg(long)]
     pub reboot: bool,
     /// Make a guest of the guest: `/mnt/share/inside/run` boots this kernel, the small one when none is named, with 2 CPUs
@@ -84,10 +85,10 @@ pub struct VmArgs {
     /// An own disk of this size in MiB, /dev/vda, empty at the start
     #[arg(long, value_name = "MB", default_value_t = 0, hide_default_value = true)]
     pub disk: u32,
-    /// Build the module so that it counts what it records
+    /// Build the module so that it counts its records
     #[arg(long)]
     pub count: bool,
-    /// What is another expression in the module
+    /// Replaced expression of the module
     #[arg(skip)]
     pub mutant: Option<Box<Entry>>,
     /// Leave the module for CMD to load: its path is in $KUTRACE_MODULE
@@ -143,7 +144,7 @@ fn cable(text: &str) -> Result<(PathBuf, PathBuf), String> {
     Ok((own.into(), other.into()))
 }
 
-/// Runs the command and returns its status; with a hook left out, or another module, where the environment asks for that.
+/// Runs the command and returns its status; with a hook skipped, or another module, if the environment requests that.
 pub fn run(args: &VmArgs) -> Result<u8> {
     let Some((kind, number, broken)) = mutants::asked()? else { return run_in(args) };
     let result = mutated(args, kind, number).and_then(|args| run_in(&args));
@@ -219,7 +220,7 @@ fn run_in(args: &VmArgs) -> Result<u8> {
     guest::run(&guest)
 }
 
-/// What a guest is made of that depends on its kernel.
+/// Parts of a guest that depend on its kernel.
 struct Parts {
     image: PathBuf,
     /// More words for the kernel's command line.

@@ -204,7 +204,8 @@ pub struct Cpu {
 pub const CPU_POSSIBLE: u32 = 1;
 /// [`Cpu::flags`]: it was offline when tracing started.
 pub const CPU_OFFLINE: u32 = 2;
-/// [`Cpu::flags`]: it took no interrupt at the stop, or at the last snapshot: its last block ends where it was seen.
+/// [`Cpu::flags`]: it took no interrupt at the stop, or at the last snapshot, so its last block ends at the last event
+/// seen.
 pub const CPU_MUTE: u32 = 4;
 
 /// A vector of a CPU, and the device it is for.

@@ -2,7 +2,7 @@
 //! Every event, declared once. [`super::event`] derives what the recorder needs, `kutrace_format::event` the rest.
 //!
 //! ```text
-//! /// What it says.
+//! /// Its content.
 //! number  constant [to number constant of the last]  name  shape of its words  who records it  what it is;
 //! ```
 //!

@@ -19,7 +19,7 @@ use postprocess::span::Spans;
 struct Args {
     /// The folder of the tables
     dir: PathBuf,
-    /// Which trace, where there are several
+    /// Trace to restore, if there are several
     #[arg(short, long)]
     trace: Option<String>,
     #[command(flatten)]

@@ -12,8 +12,8 @@ use kutrace_parquet::systing::Recording;
 use kutrace_tools::build::{spans_of, How};
 use kutrace_tools::Input;
 
-/// Turn the kernel's events in a folder of systing's Parquet tables into spans on standard output; what such a recording
-/// cannot show is said in them
+/// Convert the kernel's events in a folder of systing's Parquet tables to spans on standard output; they list
+/// everything that such a recording cannot show
 #[derive(Parser)]
 #[command(version)]
 struct Args {

@@ -76,7 +76,7 @@ impl Comparison {
             let (from, to) = (from.seconds(), to.seconds());
             let text = self::text(idle.counted, *traced);
             format!(
-                "idle time on cpu {}: {text}, from {from:.6} s to {to:.6} s: more apart than two ticks",
+                "idle time on cpu {}: {text}, from {from:.6} s to {to:.6} s: they differ by more than two ticks",
                 idle.cpu.number()
             )
         }));

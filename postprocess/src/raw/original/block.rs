@@ -134,7 +134,7 @@ impl<'a> Block<'a> {
         let event = event(head);
         let senseless = |fact| Senseless { offset: self.offset + at * 8, fact };
         let Some(words) = words(event) else {
-            return Err(senseless(format!("event number {event:#05x} has no possible length")));
+            return Err(senseless(format!("event number {event:#05x} has an impossible length")));
         };
         let Some(payload) = self.words.get(at * 8 + 8..(at + words) * 8) else {
             return Err(senseless(format!("an entry of event {event:#05x} is cut short")));

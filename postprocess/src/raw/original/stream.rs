@@ -226,7 +226,7 @@ impl<'a> Stream<'a> {
         self.window.push_back(Timed { ts, pid: self.pid, item });
     }
 
-    /// Skips the rest of a block that makes no sense.
+    /// Skips the rest of a block from an invalid entry on.
     fn give_up(&mut self, block: &Block, last: u64, senseless: Senseless) {
         let Senseless { offset, fact } = senseless;
         self.damage.push(Damage::of_block(block.index, offset, format!("{fact}; the rest of the block is skipped")));

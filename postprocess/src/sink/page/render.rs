@@ -35,8 +35,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooMany(n) => {
-                writeln!(f, "{n} spans, and a page can hold {MAX_SPANS}")?;
-                f.write_str("hint: spantotrim START STOP keeps a range of seconds, spantospan 10 merges what is below 10 \u{b5}s")
+                writeln!(f, "{n} spans are too many: a page can hold {MAX_SPANS}")?;
+                f.write_str(
+                    "hint: spantotrim START STOP keeps a range of seconds, spantospan 10 merges spans below 10 \u{b5}s",
+                )
             }
             Self::Write(e) => e.fmt(f),
         }

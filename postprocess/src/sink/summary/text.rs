@@ -73,7 +73,10 @@ impl Summary {
             lost => line(out, format_args!("{events}; {} LOST while recording", count(lost, "event", "events"))),
         }
         if meta.flags & flag::WRAPPED != 0 {
-            line(out, format_args!("recorded in wrap mode: what came before was overwritten, CPUs begin one by one"));
+            line(
+                out,
+                format_args!("recorded in wrap mode: earlier events were overwritten, CPUs begin at different times"),
+            );
         }
         for text in &meta.unseen {
             line(out, format_args!("cannot show {text}"));

@@ -168,7 +168,7 @@ impl Converter {
         }
     }
 
-    /// Takes a line that is not an event; `None` if it makes no sense.
+    /// Takes a line that is not an event; `None` if it is invalid.
     pub fn other(&mut self, text: &str, names: &mut Names) -> Option<()> {
         if let Some((cpu, number)) = lost(text) {
             self.lose(cpu, number, names);
@@ -203,7 +203,7 @@ impl Converter {
         (text.is_empty() || head || frame).then_some(())
     }
 
-    /// Takes a line; `None` if it makes no sense.
+    /// Takes a line; `None` if it is invalid.
     pub fn line(&mut self, line: &Line, names: &mut Names) -> Option<()> {
         if line.cpu >= CPUS_MAX {
             return None;

@@ -14,14 +14,14 @@ use kutrace_tools::{Common, Named, Output};
 use postprocess::inspect::verdict::{self, Verdict};
 use postprocess::source::Stage;
 
-/// Check whether a raw KUtrace file is whole and sound
+/// Verify that a raw KUtrace file is complete and valid
 ///
-/// One finding a line on standard output, the verdict last: PASS (exit status 0); INCOMPLETE (3) if events were lost
-/// or are missing; FAIL (1) if the file is damaged, or if what it says cannot be true.
+/// Prints one finding per line, then the verdict: PASS (exit status 0); INCOMPLETE (3) if events were lost or are
+/// missing; FAIL (1) if the file is damaged, or its content cannot be true.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The raw file; standard input, to its end, if absent
+    /// The raw file; standard input to its end if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
@@ -51,7 +51,7 @@ fn run(args: Args) -> Result<Exit> {
     match verdict {
         Verdict::Pass => Ok(Exit::Done),
         Verdict::Incomplete => Ok(Exit::Lost),
-        Verdict::Fail => bail!("{}: the trace is damaged or not sound", input.name),
+        Verdict::Fail => bail!("{}: the trace is damaged or invalid", input.name),
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use kutrace_tools::build::{self, Build};
 
-/// Turn events, as lines of ours or the original's, sorted or not, or as frames, into spans on standard output
+/// Convert events to spans on standard output; events are lines of KUtrace or the original, sorted or not, or frames
 #[derive(Parser)]
 #[command(version)]
 struct Args {

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use kutrace_tools::build::{self, Build};
 
-/// Turn the text of /sys/kernel/tracing/trace or of trace-cmd report into spans on standard output; what such a
-/// recording cannot show is said in them
+/// Convert the text of /sys/kernel/tracing/trace or of trace-cmd report to spans on standard output; they list
+/// everything that such a recording cannot show
 #[derive(Parser)]
 #[command(version)]
 struct Args {

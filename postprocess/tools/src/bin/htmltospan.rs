@@ -13,11 +13,11 @@ use kutrace_tools::{outcome, spans, Named};
 use postprocess::sink::page;
 use postprocess::source::Stage;
 
-/// Extract the spans from a page, of spantohtml or of the original's makeself, as JSON
+/// Extract the spans from a page of spantohtml, or of the original's makeself, as JSON
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The page; standard input, to its end, if absent or `-`
+    /// The page; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -14,14 +14,14 @@ use postprocess::inspect::dump;
 use postprocess::raw::damage::NotATrace;
 use postprocess::source::{self, Stage};
 
-/// Hex-dump a raw KUtrace file word by word, damaged or not, ours or the original's
+/// Hex-dump a raw KUtrace file word by word; it may be damaged, or the original's
 ///
-/// A line is 32 bytes with their place in the file. An entry is `time.event`, all in hexadecimal; a word after `_`
-/// belongs to the entry before it, and one after `?` makes no sense.
+/// A line shows 32 bytes and their place in the file. An entry is `time.event`, all in hexadecimal; a word after `_`
+/// belongs to the entry before it, and a word after `?` is invalid.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The raw file; standard input, to its end, if absent or `-`
+    /// The raw file; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use kutrace_tools::build::{self, Build};
 
-/// Turn the kernel's events in a trace of Perfetto's into spans on standard output; what such a recording cannot show is
-/// said in them
+/// Convert the kernel's events in a Perfetto trace to spans on standard output; they list everything that such a
+/// recording cannot show
 #[derive(Parser)]
 #[command(version)]
 struct Args {

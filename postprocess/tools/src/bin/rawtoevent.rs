@@ -19,18 +19,18 @@ use postprocess::raw::live::Live;
 use postprocess::readable::count;
 use postprocess::source::{Decode, Head, Stage};
 
-/// Turn a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
+/// Convert a raw KUtrace file to events on standard output, ordered by time: lines of text, or frames
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The raw file; standard input, without --live to its end, if absent
+    /// The raw file; standard input if absent, read to its end unless --live is given
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
     /// Write frames, which eventtospan reads faster, instead of text
     #[arg(long)]
     binary: bool,
-    /// Write events as they happen: the input is a stream that goes on
+    /// Follow a growing stream, and write events as they arrive
     #[arg(long, conflicts_with = "binary")]
     live: bool,
     #[command(flatten)]

@@ -14,13 +14,13 @@ use postprocess::event::point::Point;
 use postprocess::readable;
 use postprocess::span::sample::{self, kernel::Symbols};
 
-/// Name samples of kernel program counters after the function they fall in
+/// Replace sampled kernel addresses by the names of their functions
 #[derive(Parser)]
 #[command(version)]
 struct Args {
     /// A copy of the traced kernel's /proc/kallsyms, made as root
     kallsyms: PathBuf,
-    /// The spans as JSON; standard input, to its end, if absent or `-`
+    /// The spans as JSON; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -15,7 +15,7 @@ use postprocess::event::point::Point;
 use postprocess::readable;
 use postprocess::span::sample::{self, user::Maps};
 
-/// Name samples of user program counters after the function they fall in
+/// Replace sampled user addresses by the names of their functions
 ///
 /// Inlined functions are named as `inner in outer`. Copy all maps, as root, while the programs run:
 /// for m in /proc/[0-9]*/task/[0-9]*/maps; do echo "==== $m"; cat $m; done > maps
@@ -27,7 +27,7 @@ struct Args {
     /// Root of the traced machine's files
     #[arg(long, default_value = "/")]
     root: PathBuf,
-    /// The spans as JSON; standard input, to its end, if absent or `-`
+    /// The spans as JSON; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -17,12 +17,12 @@ use postprocess::span::limit::SpanLimit;
 
 /// Make a timeline page from spans.
 ///
-/// Reads what eventtospan writes and makes one HTML file that needs nothing else, not even a network:
+/// Reads the output of eventtospan and writes one HTML file that needs no other file and no network:
 /// spantohtml t.json > t.html
 #[derive(Parser)]
 #[command(version, mut_args(listed_by_why))]
 struct Options {
-    /// Spans as JSON or frames; standard input, to its end, if absent or `-`
+    /// Spans as JSON or frames; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

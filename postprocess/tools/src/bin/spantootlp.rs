@@ -16,11 +16,11 @@ use postprocess::sink::otlp;
 use postprocess::why::request::Found;
 use postprocess::why::Timeline;
 
-/// Write requests, with their system calls and waits, as OTLP in JSON, a line each
+/// Write requests, with their system calls and waits, as OTLP in JSON, one per line
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The spans, as JSON or frames; standard input, to its end, if absent
+    /// The spans, as JSON or frames; standard input to its end if absent
     file: Option<PathBuf>,
     #[command(flatten)]
     requests: Requests,
@@ -50,7 +50,7 @@ fn run(args: Args) -> Result<Exit> {
     let written = otlp::write(&timeline, &asked, &requests, &mut out).context(name.clone())?;
     out.finish().context(name)?;
     let (found, all) = (count(written.requests as u64, "request", "requests"), written.spans);
-    args.common.tell(format_args!("{found} ({asked}), {all} spans; the trace of {} is told by a mark", written.told));
-    args.common.tell("not in it: what CPUs do, interrupts, faults, and threads that have no request");
+    args.common.tell(format_args!("{found} ({asked}), {all} spans; the trace of {} is named by a mark", written.told));
+    args.common.tell("not in it: the work of CPUs, interrupts, faults, and threads that have no request");
     Ok(outcome(&place, &spans.meta))
 }

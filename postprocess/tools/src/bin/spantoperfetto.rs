@@ -14,12 +14,12 @@ use kutrace_tools::{Common, Named};
 
 /// Convert spans to a trace for Perfetto (ui.perfetto.dev and trace_processor)
 ///
-/// Threads on CPUs with their states, calls and interrupts inside of each other, waits, wakeups, counters, marks,
-/// samples and requests. docs/data.md says what becomes of what.
+/// The trace has threads on CPUs with their states, nested calls and interrupts, waits, wakeups, counters, marks,
+/// samples and requests. For the mapping see docs/data.md.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The spans as JSON or frames; standard input, to its end, if absent or `-`
+    /// The spans as JSON or frames; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -25,7 +25,7 @@ struct Args {
     /// With --group, also groups of one
     #[arg(long, requires = "group")]
     all: bool,
-    /// The spans as JSON; standard input, to its end, if absent or `-`
+    /// The spans as JSON; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -15,7 +15,7 @@ use postprocess::span::coarsen;
 
 /// Merge, within steps of time, each CPU's spans of the same activity
 ///
-/// A CPU's spans still cover its time, and of every activity there is as much as before. Arcs, waits and points shorter
+/// A CPU's spans still cover its time, and every activity keeps its total time. Arcs, waits and points shorter
 /// than a step are dropped, marks are kept.
 #[derive(Parser)]
 #[command(version)]
@@ -23,7 +23,7 @@ struct Args {
     /// Length of a step in microseconds, up to 10 seconds; 0 copies
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     granularity_usec: u32,
-    /// The spans as JSON; standard input, to its end, if absent or `-`
+    /// The spans as JSON; standard input to its end if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,

@@ -27,7 +27,7 @@ struct Args {
     /// Stop in seconds; the end of the trace if absent
     #[arg(value_parser = seconds)]
     stop: Option<f64>,
-    /// The spans as JSON; standard input, to its end, if absent or `-`
+    /// The spans as JSON; standard input to its end if absent or `-`
     #[arg(short, long)]
     input: Option<PathBuf>,
     #[command(flatten)]

@@ -18,7 +18,7 @@ use postprocess::why::Timeline;
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The spans as JSON, or -i FILE; standard input, to its end, if absent
+    /// The spans as JSON, or -i FILE; standard input to its end if absent
     file: Option<PathBuf>,
     /// The same as FILE
     #[arg(short, long, value_name = "FILE", conflicts_with = "file", hide = true)]

@@ -91,15 +91,18 @@ fn requests_are_explained_from_text_and_from_frames_alike() {
     let named = run(SPANTOWHY, &[file.to_str().unwrap()], b"");
     assert!(String::from_utf8(named.stdout).unwrap().contains(" redis_why.html#request="));
     let cut = run(SPANTOWHY, &[], &text[..text.len() / 2]);
-    assert_eq!(code(&cut), 3, "what is missing is said: {}", stderr(&cut));
+    assert_eq!(code(&cut), 3, "losses are reported: {}", stderr(&cut));
     for (args, said) in [
         (
             &["--call", "fsync"][..],
             "spantowhy: stdin: no requests: the trace has none of: fsync: each from its start to its return\n",
         ),
         (&["--thread", "1", "--from", "x"], "error: invalid value 'x' for '--from <S>': not a time in seconds\n"),
-        (&["--slow", "101"], "error: invalid value '101' for '--slow <PERCENT>': not a part of 100\n"),
-        (&["--normal", "60..40"], "error: invalid value '60..40' for '--normal <A..B>': the second is not larger\n"),
+        (&["--slow", "101"], "error: invalid value '101' for '--slow <PERCENT>': not a percentage from 0 to 100\n"),
+        (
+            &["--normal", "60..40"],
+            "error: invalid value '60..40' for '--normal <A..B>': the second number is not larger than the first\n",
+        ),
         (
             &["--call", "read", "--mark", "a"],
             "error: the argument '--call <NAME>' cannot be used with '--mark <LABEL>'\n",
@@ -118,8 +121,8 @@ fn what_perfetto_is_not_told_is_said() {
     let spans = json(&trace);
     let (told, quiet) = (run(SPANTOPERFETTO, &[], &spans), run(SPANTOPERFETTO, &["--quiet"], &spans));
     assert_eq!((code(&told), code(&quiet)), (0, 0), "{}", stderr(&told));
-    assert!(stderr(&told).contains(": the trace tells of no process with several threads: each"), "{}", stderr(&told));
-    assert!(stderr(&told).contains(": 1 slice is not over at the end of the trace"), "{}", stderr(&told));
+    assert!(stderr(&told).contains(": the trace has no process with several threads: each"), "{}", stderr(&told));
+    assert!(stderr(&told).contains(": 1 slice is still open at the end of the trace"), "{}", stderr(&told));
     assert_eq!(stderr(&quiet), "");
     assert!(told.stdout.len() > 300 && told.stdout == quiet.stdout);
     let cut = run(SPANTOPERFETTO, &["--quiet"], &spans[..spans.len() - 60]);

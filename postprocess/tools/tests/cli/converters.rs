@@ -133,7 +133,7 @@ fn of_whom_a_thread_is_is_said_to_be_left_out() {
     for (raw, several) in [(&alone, false), (&both, true)] {
         let spans = spans(raw);
         let said = stderr(&run(SPANTOPERFETTO, &[], &spans));
-        assert!(said.contains(": control groups are left out\n"), "{said}");
-        assert_eq!(said.contains(": which machine a thread is of is left out\n"), several, "{said}");
+        assert!(said.contains(": control groups are omitted\n"), "{said}");
+        assert_eq!(said.contains(": the machine of each thread is omitted\n"), several, "{said}");
     }
 }

@@ -36,7 +36,7 @@ fn a_file_that_is_not_there_gives_one_line_and_status_1() {
 #[test]
 fn who_waits_for_the_end_of_a_stream_that_goes_on_says_so() {
     let stream = busy(2, 20_000, 7).stream();
-    assert!(!stderr(&run(RAWTOEVENT, &[], &stream)).contains("goes on"), "it has come to its end");
+    assert!(!stderr(&run(RAWTOEVENT, &[], &stream)).contains("growing stream"), "it has come to its end");
     let said = |tool: &str, args: &[&str]| {
         let mut command = Command::new(tool);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -50,10 +50,10 @@ fn who_waits_for_the_end_of_a_stream_that_goes_on_says_so() {
     };
     for tool in [RAWTOEVENT, CHECKTRACE] {
         let said = said(tool, &[]);
-        let fact = "stdin: a stream that goes on; it is read to its end first. ";
+        let fact = "stdin: a growing stream, which is first read to its end; ";
         assert!(said.contains(fact) && said.contains("rawtoevent --live\n"), "{said}");
     }
-    assert!(!said(RAWTOEVENT, &["--live"]).contains("goes on"));
+    assert!(!said(RAWTOEVENT, &["--live"]).contains("growing stream"));
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn a_standard_stream_that_is_closed_is_said_to_be() {
         for args in [&[args, &[input]].concat()[..], &["--help"], &["--version"]] {
             let output = closed(">&-", args);
             assert_eq!((code(&output), output.stdout.len()), (1, 0), "{tool} {args:?}");
-            assert!(stderr(&output).ends_with(": stdout: it is closed\n"), "{}", stderr(&output));
+            assert!(stderr(&output).ends_with(": stdout: closed\n"), "{}", stderr(&output));
         }
         let from = closed("<&-", &[args, &["-"]].concat());
-        assert!(code(&from) == 1 && stderr(&from).ends_with(": stdin: it is closed\n"), "{}", stderr(&from));
+        assert!(code(&from) == 1 && stderr(&from).ends_with(": stdin: closed\n"), "{}", stderr(&from));
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("closed.out");
         let _ = std::fs::remove_file(&file);
         let to_file = closed(">&- <&-", &[args, &[input], &["-o", file.to_str().unwrap()]].concat());

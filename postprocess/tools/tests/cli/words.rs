@@ -227,7 +227,7 @@ fn blocks_that_are_not_there_are_missed() {
     hole.cpu(0).entry(10, event::IRQ + 0xec, &[]).skip(1, 100).entry(300, event::IRQ + 0xec, &[]);
     for (bytes, fact) in [
         (&none, "the file has no blocks: nothing was recorded"),
-        (&early, "the last block of cpu 1 ends 500000 us before the stop: others are missing"),
+        (&early, "the last block of cpu 1 ends 500000 us before the stop: later ones are missing"),
         (&hole.bytes(), "before it 1 block of cpu 0 is missing"),
     ] {
         let checked = run(CHECKTRACE, &[], bytes);

@@ -39,7 +39,7 @@ pub fn print_calls(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "calls_ns {}", begin.elapsed().as_nanos())
 }
 
-/// What the kernel says of the memory of this process.
+/// The kernel's figures for the memory of this process.
 fn memory(text: &mut [u8]) -> io::Result<usize> {
     std::fs::File::open("/proc/self/smaps_rollup")?.read(text)
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Times what a program records into its own memory, next to a loop of `rdtsc`. Prints for each way, by name, medians over
-//! many rounds in which each has its turn: ns and multiple of rdtsc back to back, then the same with a wait after each call.
+//! Times a program's records in its own memory, next to a loop of `rdtsc`. Prints for each way, by name, medians over
+//! many rounds in which each has its turn: ns and multiple of rdtsc back to back, then the same with a wait after each
+//! call.
 //!
 //! The code is the library's, unchanged, with a stand-in for the recorder.
 //!
-//! The first argument says more: `registry`, `layer` and `own` time a span of `tracing` with what they name instead, `first`
-//! prints ns and KiB of the first mark of a process, `calls` ns of what the kernel does for it, `count NAME` does nothing but call one way in [`counted`].
+//! The first argument selects more: `registry`, `layer` and `own` time a span of `tracing` with the subscriber of that
+//! name, `first` prints ns and KiB of the first mark of a process, `calls` ns of the kernel's work for it, `count NAME`
+//! only calls one way in [`counted`].
 
 mod first;
 mod pair;
@@ -26,7 +28,7 @@ const CALLS: u32 = 500;
 /// Calls before any are counted: the first part of an area has been filled after them.
 const WARM: u32 = 700;
 
-/// What is timed: this many calls of it, back to back or apart, and whether anything is traced meanwhile.
+/// A measurement: this many calls, back to back or apart, with or without a trace running.
 struct Way {
     name: &'static str,
     traced: bool,
@@ -34,7 +36,7 @@ struct Way {
     apart: fn(u32),
 }
 
-/// Its name, whether anything is traced, what is called.
+/// Its name, whether a trace runs, and the function called.
 macro_rules! way {
     ($name:literal, $traced:literal, $call:expr) => {
         Way {
@@ -51,7 +53,7 @@ macro_rules! way {
     };
 }
 
-/// What is timed without a subscriber, and with one.
+/// The calls timed without a subscriber, and with one.
 const PLAIN: [Way; 9] = [
     way!("rdtsc", true, |_| _ = black_box(sys::tsc())),
     way!("mark", true, |_| _ = kutrace::mark!("mark")),
@@ -131,7 +133,7 @@ fn count(ways: &[Way], name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// What a tool that counts instructions is to look at.
+/// The function that a tool that counts instructions looks at.
 #[inline(never)]
 fn counted(calls: fn(u32)) {
     calls(CALLS);
@@ -191,7 +193,7 @@ fn print(out: &mut impl Write, ways: &[Way]) -> io::Result<()> {
     Ok(())
 }
 
-/// A mark, with the memory that it takes, as a multiple of rdtsc: enough of them that parts of the area are granted anew.
+/// A mark, with its memory, as a multiple of rdtsc: enough of them that parts of the area are granted again.
 fn with_memory() -> f64 {
     const MANY: u32 = 200_000;
     trace(true);

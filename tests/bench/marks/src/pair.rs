@@ -8,7 +8,7 @@ use rustix::thread::{sched_setaffinity, CpuSet};
 
 use crate::{median, ticks, trace, CALLS, PLAIN, ROUNDS};
 
-/// How much longer a mark takes while another CPU marks, too: the median of rounds.
+/// Additional time of a mark while another CPU also marks: the median of rounds.
 pub fn over_one() -> f64 {
     let (turn, done, over) = (&AtomicU32::new(0), &AtomicU32::new(0), &AtomicBool::new(false));
     let marks = || ticks(|| (PLAIN[1].together)(CALLS));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How often `why` is right, of what is planted in tests/causes/cases.txt, and how often `diff` is, of what is not.
+//! Counts how often `why` finds the cause planted by tests/causes/cases.txt, and how often `diff` reports one that was
+//! not.
 //!
-//! `causes script CASES GUEST CPUS SEED [NAME...]` prints what records the cases of a guest, after tests/causes/prepare.sh;
-//! `causes judge CASES DIR [NAME...]` reads the traces in DIR, and prints a table. `causes script-pairs` and
-//! `causes judge-pairs` do so with the controls, each recorded many times, of which two by two are compared.
+//! `causes script CASES GUEST CPUS SEED [NAME...]` prints the script that records the cases of a guest, after
+//! tests/causes/prepare.sh; `causes judge CASES DIR [NAME...]` reads the traces in DIR, and prints a table.
+//! `causes script-pairs` and `causes judge-pairs` do so with the controls, each recorded many times and compared two by
+//! two.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +23,7 @@ use postprocess::why::change::Verdict;
 use postprocess::why::diff::{self, Before};
 use postprocess::why::{explain, Question, Timeline};
 
-/// How often a case is recorded, each time with other random numbers.
+/// Number of recordings of a case, each with random numbers of its own.
 const TIMES: u64 = 3;
 /// Pairs of recordings of each load that are compared.
 const PAIRS: u64 = 20;
@@ -64,7 +66,7 @@ fn script(cases: &[Case], guest: &str, cpus: u64, seed: u64) -> String {
     script
 }
 
-/// The loads of which two recordings are compared.
+/// Loads whose recordings are compared in pairs.
 fn loads(cases: &[Case]) -> impl Iterator<Item = &Case> {
     cases.iter().filter(|case| case.answers.is_empty())
 }
@@ -88,7 +90,7 @@ fn table_of_pairs(cases: &[Case], dir: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// How the second recording of a pair is said to differ from the first; empty if it is not, none if one is missing.
+/// Reported difference of the second recording of a pair; empty if there is none, `None` if a recording is missing.
 fn changed(case: &Case, dir: &Path, pair: u64) -> Result<Option<String>> {
     let [first, second] = [2 * pair, 2 * pair + 1].map(|n| dir.join(format!("{}.{n}.trace", case.name)));
     let (Some(first), Some(second)) = (spans(&first)?, spans(&second)?) else { return Ok(None) };
@@ -101,7 +103,7 @@ fn changed(case: &Case, dir: &Path, pair: u64) -> Result<Option<String>> {
     Ok(Some(changes.collect::<Vec<_>>().join(", ")))
 }
 
-/// Of a recording, if there is one.
+/// Result for a recording, if there is one.
 fn spans(path: &Path) -> Result<Option<Spans>> {
     let Ok(bytes) = fs::read(path) else { return Ok(None) };
     let (spans, _) = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).with_context(|| path.display().to_string())?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What `cargo xtask bench fleet` asks about.
+//! Data and judgement for `cargo xtask bench fleet`.
 //!
 //! `fleet make FROM DIR TRACES SEED` writes a data set of varied copies of the recorded trace FROM, with differences
 //! planted, which are in DIR/planted.json; prints how many spans it has.
-//! `fleet judge DIR DUCKDB SPARK` prints what of that the answers of both have found.
+//! `fleet judge DIR DUCKDB SPARK` prints how much of that is in the answers of both.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ use postprocess::span::limit::{Keep, SpanLimit};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is planted.
+/// Planted differences.
 const PLANTED: &str = "planted.json";
 
 fn main() -> Result<()> {
@@ -74,7 +74,7 @@ fn all(base: &Base, plan: &Plan, dir: &Path) -> Result<u64> {
     })
 }
 
-/// What an engine answered to a query.
+/// An engine's answer to a query.
 #[derive(Deserialize)]
 struct Answer {
     query: String,
@@ -82,7 +82,7 @@ struct Answer {
     rows: Vec<Vec<Value>>,
 }
 
-/// Prints how fast both were, whether they say the same, and how much of what was planted they found.
+/// Prints how fast both were, whether they agree, and how many of the planted differences they found.
 fn judge(dir: &Path, files: [&str; 2]) -> Result<()> {
     let read = |file: &str| -> Result<Vec<Answer>> {
         let text = fs::read_to_string(file).with_context(|| file.to_string())?;

@@ -26,7 +26,7 @@ use postprocess::{source, span};
 
 /// Thread numbers of one round; those of a recorded guest lie below.
 const PIDS: i32 = 100_000;
-/// Rounds until threads have the same numbers again: above those stands the number of the machine.
+/// Rounds until threads have the same numbers again: the higher bits are the number of the machine.
 const ROUNDS: i32 = (1 << PID_BITS) / PIDS - 1;
 
 fn main() -> Result<()> {
@@ -109,7 +109,7 @@ fn moved(s: Span, round: i32, later: Time) -> Span {
     Span { start: s.start + later, pid: s.pid.map(other), what, ..s }
 }
 
-/// `name.pid` with the number that the thread has in another round; other names say the round.
+/// `name.pid` with the number that the thread has in another round; other names get the round.
 fn renamed(name: &str, round: i32) -> String {
     let thread = name.rsplit_once('.').and_then(|(comm, pid)| Some((comm, pid.parse::<i32>().ok()?)));
     match thread {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What `cargo xtask bench` needs of the stages as functions.
+//! The stages as functions, for `cargo xtask bench`.
 //!
 //! `stages repeat FROM ENTRIES TO` writes a trace of as many entries or more, from a recorded one, which is copied as
 //! it is if it has as many; prints how many.

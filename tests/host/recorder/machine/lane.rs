@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the recorder's claims, folding and naming ask of a CPU, each method a step.
+//! The CPU's side of the recorder's claims, folding and naming, each method a step.
 
 use super::steps::OnCpu;
 use super::{content, earlier, further, Fault, Memory, Task, NAMING_WORDS, READER};
@@ -10,7 +10,7 @@ use crate::abi::word::{entry_of, TIME_PERIOD};
 use crate::entry::Naming;
 use crate::lane::{Begin, Block, End, Lane, Position, NO_BLOCK, NO_CALL};
 
-// SAFETY: the machine has no memory of its own: it says what is wrong instead.
+// SAFETY: the machine has no memory of its own: it reports faults instead.
 unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
     const ROOM: u16 = (4 * (HEADER_WORDS + WORDS)) as u16;
 
@@ -264,7 +264,7 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
         self.check_fold(end);
         let at = earlier(end, 1);
         let sum = self.machine.state.borrow_mut().word(at).unwrap_or_default() + value;
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller guarantees.
         unsafe { self.store(at, sum) };
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The steps of a CPU: before each of CPU 0's comes whatever may come there.
+//! The steps of a CPU: any act may come before each step of CPU 0.
 
 use super::{earlier, Cpu, Fault, Machine, Memory, Record};
 use crate::abi::event::{SYSCALL, SYSCALL_RETURN};
@@ -14,12 +14,12 @@ pub(super) struct OnCpu<'a, const WORDS: usize> {
     pub(super) cpu: usize,
 }
 
-/// How far the clock steps back: further than a run counts from its start.
+/// Distance of a step back of the clock: further than a run counts from its start.
 const STEP_BACK: u64 = 3 * TIME_PERIOD + 1;
-/// How far it slips: past a few looks at it.
+/// Distance of a slip: past a few reads of the clock.
 const SLIP: u64 = 3;
 
-/// What may come before a step of CPU 0.
+/// Acts that may come before a step of CPU 0.
 #[derive(Clone, Copy)]
 enum Between {
     Nothing,
@@ -139,7 +139,7 @@ impl<const WORDS: usize> OnCpu<'_, WORDS> {
         time
     }
 
-    /// A call is folded where it stands: its word is open, and the last of the CPU's.
+    /// A call is folded in place: its word is open, and the last of the CPU's.
     pub(super) fn check_fold(&self, end: Position) {
         let mut state = self.machine.state.borrow_mut();
         let (call, word) = (*state.word(earlier(end, 2)), *state.word(earlier(end, 1)));

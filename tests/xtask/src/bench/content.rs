@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the bytes of a raw trace are: entries by kind, and how many transitions they tell.
+//! Content of a raw trace in bytes: entries by kind, and the number of transitions in them.
 //!
 //! A folded call is two transitions; names, full times and fillers are none.
 
@@ -101,8 +101,8 @@ impl Content {
         self.cpus.values().map(|cpu| cpu.lost).sum()
     }
 
-    /// Of the CPU with the most transitions: how many per second, and how many events it lost before its last block
-    /// ended.
+    /// For the CPU with the most transitions: their number per second, and the number of events it lost before its last
+    /// block ended.
     pub fn busiest(&self) -> (f64, u64) {
         let cpu = self.cpus.values().max_by_key(|cpu| cpu.transitions).copied().unwrap_or_default();
         let seconds = (cpu.end - cpu.begin) as f64 / self.hz as f64;
@@ -110,7 +110,7 @@ impl Content {
     }
 }
 
-/// What an entry counts as, and how many transitions it tells.
+/// The kind of an entry, and the number of transitions in it.
 fn kind(event: u16, arguments: &[u32]) -> (&'static str, u64) {
     match event {
         event::NOP | event::FULL_TIME => ("full time", 0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How fast a trace gets into its file, compared with a plain copy of that file.
+//! Speed of writing a trace to its file, compared with a plain copy of that file.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::section::Section;
 use crate::place;
 use crate::progress::{output, tied};
 
-/// What was written, and how fast.
+/// Bytes written, and the speed.
 pub struct Dump {
     megabytes: f64,
     dump: Rates,

@@ -13,15 +13,15 @@ use super::number;
 use crate::place;
 use crate::progress::{self, output, tied};
 
-/// Traces, if nothing is said.
+/// Default number of traces.
 const TRACES: usize = 1000;
-/// Its random numbers begin with this, if nothing is said.
+/// Default seed of the random numbers.
 const SEED: u64 = 22;
 /// Entries of the trace that is varied: a million spans.
 const ENTRIES: u64 = 800_000;
 /// The questions.
 const QUERIES: [&str; 3] = ["shared.sql", "wakeups.sql", "causes.sql"];
-/// What Spark is: workers in processes of their own, as on a cluster.
+/// Form of Spark: workers in processes of their own, as on a cluster.
 const SPARK: &str = "--master local-cluster[2,1,2048] --driver-memory 2g --conf spark.ui.enabled=false \
                      --conf spark.sql.shuffle.partitions=8 --conf spark.executor.memory=2g pyspark-shell";
 
@@ -100,7 +100,7 @@ fn python(dir: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Where the programs are that make the trace, vary it and judge.
+/// Place of the programs that make the trace, vary it and judge.
 fn programs(dir: &Path) -> Result<PathBuf> {
     let mut cargo = tied("cargo");
     cargo.args(["build", "--release", "--locked", "--package", "kutrace-bench", "--bin", "fleet", "--bin", "stages"]);

@@ -12,12 +12,12 @@ use super::{in_guest, number};
 use crate::kernel::Which;
 use crate::vm::VmArgs;
 
-/// What hooks may add to a kernel without them at most, off and while recording: by kernel.
+/// Largest number of instructions that hooks may add to a kernel without them, off and while recording: by kernel.
 type Budgets = [[Option<i64>; 2]; 3];
 /// A way that has none.
 const ANY: Budgets = [[None; 2]; 3];
 
-/// What tests/vm/costs.c calls each of them, what the table does, and what it may cost.
+/// The name of each in tests/vm/costs.c and in the table, and its budget.
 const WAYS: [(&str, &str, Budgets); 9] = [
     (
         "syscall",
@@ -33,14 +33,14 @@ const WAYS: [(&str, &str, Budgets); 9] = [
     ("own_part", "`KUTRACE_SPAN`, start and end", ANY),
     ("own_value", "`KUTRACE_COUNTER`", ANY),
 ];
-/// What the kernels are called, and what `--kernel` calls each without hooks and with them; a stock kernel is without
+/// Names of the kernels, and the values of `--kernel` for each without hooks and with them; a stock kernel is without
 /// the module at first.
 const KERNELS: [(&str, &str, &str); 3] = [
     ("small: `CONFIG_KUTRACE=n`", "small-without", "small"),
     ("distribution: `CONFIG_KUTRACE=n`", "distribution-without", "distribution"),
     ("stock 6.12, no module", "stock", "stock"),
 ];
-/// What each of them is measured in.
+/// Conditions in which each of them is measured.
 const STATES: [&str; 3] = ["without", "off", "go"];
 
 /// Instructions, by kernel, way and state.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events of LTTng-UST, timed as marks are, by tests/bench/lttng.c. The session keeps the newest events in its buffers, so
-//! that nobody writes them to a file meanwhile.
+//! Events of LTTng-UST, timed as marks are, by tests/bench/lttng.c. The session keeps the newest events in its buffers,
+//! so that no process writes them to a file in that time.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,18 +10,18 @@ use anyhow::{Context, Result};
 use crate::progress::{self, output, tied};
 use crate::{packages, place};
 
-/// What the program and the table call each way.
+/// Name of each way in the program and in the table.
 pub const WAYS: [(&str, &str); 3] = [
     ("lttng_mark", "an event of LTTng-UST"),
     ("lttng_value", "the same with a number"),
-    ("lttng_off", "the same while nobody records it"),
+    ("lttng_off", "the same without a recording"),
 ];
 /// The session.
 const SESSION: &str = "kutrace-bench";
-/// What is recorded.
+/// Recorded events.
 const EVENTS: &str = "kutrace_bench:mark,kutrace_bench:value";
 
-/// What the program prints.
+/// Output of the program.
 ///
 /// # Errors
 /// If LTTng cannot be installed, or does not record.

@@ -15,7 +15,7 @@ use crate::{progress, tools};
 /// Spans of the page: five million of each machine.
 const SPANS: u64 = 10_000_000;
 
-/// Ends when redis-server is told to.
+/// Ends when redis-server is stopped.
 const SERVER: &str = r#"
 echo server >/proc/sys/kernel/hostname
 ip addr add 10.0.0.2/24 dev eth0; ip link set eth0 up
@@ -35,7 +35,8 @@ kutrace_control stop --force /mnt/share/client.trace
 redis-cli -h 10.0.0.2 -p 6399 shutdown nosave || true
 "#;
 
-/// Records both machines, merges what they recorded, and measures the page of it, repeated; what `merge` said, and that.
+/// Records both machines, merges their recordings, and measures the page of the result, repeated; returns the message
+/// of `merge`, and that.
 pub fn measure(from: Option<&Path>, dir: &Path) -> Result<(String, Pages)> {
     let given = from.map(|from| Ok((String::new(), from.to_path_buf())));
     let (said, merged) = given.unwrap_or_else(|| record(dir))?;

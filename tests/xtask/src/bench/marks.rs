@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What programs record into their own memory, natively: time against a loop of `rdtsc` in the same run, instructions,
-//! and what the first mark of a process costs. A stand-in plays the recorder. Beside it stands
-//! [`lttng`], where that can be installed.
+//! Programs' records in their own memory, natively: time against a loop of `rdtsc` in the same run, instructions, and
+//! the cost of the first mark of a process. A stand-in plays the recorder. [`lttng`] is measured next to it, if that
+//! can be installed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::{lttng, number};
 use crate::place;
 use crate::progress::{self, output, tied};
 
-/// What the program and the table call each way.
+/// Name of each way in the program and in the table.
 const PLAIN: [(&str, &str); 9] = [
     ("rdtsc", "`rdtsc` alone"),
     ("mark", "`mark!`"),
@@ -27,7 +27,7 @@ const PLAIN: [(&str, &str); 9] = [
     ("off_mark", "`mark!` while nothing is traced"),
     ("off_span", "`span!` while nothing is traced"),
 ];
-/// The same of a span of `tracing`, by what the program is told to subscribe with.
+/// The same for a span of `tracing`, by the program's choice of subscriber.
 const SUBSCRIBED: [(&str, &str, &str); 6] = [
     ("registry", "tracing", "a span of `tracing`, a registry that does nothing"),
     ("own", "tracing", "a span of `tracing`, our subscriber"),
@@ -36,7 +36,7 @@ const SUBSCRIBED: [(&str, &str, &str); 6] = [
     ("layer", "tracing", "a span of `tracing`, the registry with our layer"),
     ("layer", "tracing_off", "the same while nothing is traced"),
 ];
-/// What some of them may be at most: over rdtsc apart, and instructions.
+/// Budgets of some of them: over rdtsc apart, and instructions.
 const BUDGETS: [(&str, f64, u64); 2] = [("`mark!`", 1.10, 36), ("`span!`, start and end", 1.75, 72)];
 /// Processes whose first mark is timed.
 const PROCESSES: usize = 51;
@@ -50,7 +50,7 @@ struct Row {
     instructions: Option<u64>,
 }
 
-/// What was measured.
+/// Measured values.
 pub struct Marks {
     rows: Vec<Row>,
     off: Option<(u64, u64, u64)>,
@@ -140,7 +140,7 @@ fn times(text: &str, name: &str) -> Result<[f64; 4]> {
     numbers.with_context(|| format!("bench: no {name} in:\n{text}"))
 }
 
-/// Instructions of a call and the loop that makes it, by callgrind; `None` where there is no valgrind.
+/// Instructions of a call and the loop that makes it, by callgrind; `None` if there is no valgrind.
 fn instructions(program: &Path, arguments: &[&str]) -> Result<Option<u64>> {
     if !Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
         return Ok(None);
@@ -176,7 +176,7 @@ impl Marks {
         over
     }
 
-    /// What is no way to record.
+    /// Names that are not ways to record.
     fn others(&self) -> Vec<Budget> {
         let number = |what: &str, limit, measured, unit| Budget { what: what.to_owned(), limit, measured, unit };
         let off = self.off.map_or(Vec::new(), |(rust, c, cpp)| {

@@ -10,7 +10,7 @@ use super::section::{Budget, Limit, Section};
 use crate::place;
 use crate::progress::{output, tied};
 
-/// What an entry may take at most of a loop of `rdtsc` alone, apart.
+/// Budget of an entry, as a multiple of a loop of `rdtsc` alone, apart.
 const ENTRY: f64 = 1.1;
 
 /// Medians, in ns.
@@ -19,7 +19,7 @@ struct Medians {
     entry: f64,
     pair: f64,
     xadd: f64,
-    /// Of paired rounds: entry to rdtsc.
+    /// Ratio of entry to rdtsc, from paired rounds.
     ratio: f64,
 }
 

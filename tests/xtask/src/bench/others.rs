@@ -18,7 +18,7 @@ use crate::progress::{self, tied};
 use crate::vm::VmArgs;
 use crate::{packages, place};
 
-/// What tests/vm/costs.c calls each way into the kernel, and what the table does.
+/// Name of each way into the kernel in tests/vm/costs.c, and in the table.
 const WAYS: [(&str, &str); 5] = [
     ("syscall", "`getppid`"),
     ("wide", "`getuid`, more than a byte"),
@@ -31,7 +31,8 @@ const TRACERS: [(&str, &str); 4] =
     [("kutrace", "KUtrace"), ("bpf", "BPF ring buffer"), ("lttng", "LTTng"), ("ftrace", "ftrace")];
 /// Debian's package of LTTng's modules.
 const LTTNG: &str = "lttng-modules-dkms";
-/// Which of its probes are built: those of the script, and what the tracer needs to load. Some of the others do not compile for the newest 6.12.
+/// Its probes that are built: those of the script, and those that the tracer needs to load. Some of the others do not
+/// compile for the newest 6.12.
 const PROBES: [&str; 7] = [
     "lttng-probe-sched",
     "lttng-probe-irq",
@@ -79,7 +80,7 @@ lttng --quiet stop
 lttng --quiet destroy
 "#;
 
-/// Instructions, by way: of no tracer, then what each adds.
+/// Instructions, by way: without a tracer, then those that each adds.
 pub struct Others {
     none: [i64; WAYS.len()],
     added: [[i64; WAYS.len()]; TRACERS.len()],
@@ -134,7 +135,7 @@ fn lttng(kernel: &Stock, dir: &Path) -> Result<PathBuf> {
             fs::copy(&module, modules.join(name)).with_context(|| module.display().to_string())?;
         }
     }
-    // What the kernel has built in, or libkmod, by which LTTng loads them, refuses the folder.
+    // The folder is refused by modules built into the kernel, or by libkmod, with which LTTng loads them.
     let own = kernel.root().join("lib/modules").join(&kernel.release);
     for list in ["modules.order", "modules.builtin", "modules.builtin.modinfo"] {
         fs::copy(own.join(list), modules.join(list)).with_context(|| format!("bench: {list}"))?;

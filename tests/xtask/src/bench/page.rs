@@ -15,10 +15,10 @@ use crate::progress::{output, tied};
 /// Spans of the pages.
 const SIZES: [u64; 3] = [1_000_000, 2_000_000, 10_000_000];
 
-/// Where there is no budget.
+/// Marks a value without a budget.
 const ANY: f64 = f64::INFINITY;
 const NONE: [f64; 3] = [ANY; 3];
-/// What is measured: its name in the answers, in the table, and the most that it may be at each of [`SIZES`].
+/// A measured value: its name in the answers, in the table, and its budget at each of [`SIZES`].
 const ROWS: [(&str, &str, [f64; 3]); 21] = [
     ("bytes", "file, bytes per span", [5.0, ANY, 5.0]),
     ("openMs", "open to first full picture, ms", [300.0, ANY, 1000.0]),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a part of `cargo xtask bench` has measured, as a section of a document: tables, and what is over its budget.
+//! Results of a part of `cargo xtask bench`, as a section of a document: tables, and the values over their budget.
 //!
-//! In the document it stands between `<!-- bench NAME -->` and `<!-- bench ends -->`, below the date, the machine and the
-//! commit; nobody writes there by hand.
+//! In the document it is between `<!-- bench NAME -->` and `<!-- bench ends -->`, below the date, the machine and the
+//! commit; it is never edited by hand.
 
 use std::fmt::Write;
 use std::fs;
@@ -25,7 +25,7 @@ pub struct Section {
     pub over: Vec<String>,
 }
 
-/// What a number may be.
+/// Bound of a number.
 #[derive(Clone, Copy)]
 pub enum Limit {
     AtMost(f64),
@@ -39,12 +39,12 @@ pub struct Budget {
     pub what: String,
     pub limit: Limit,
     pub measured: f64,
-    /// Of what, with a blank before it if it has one.
+    /// Unit, with a blank before it if it has one.
     pub unit: &'static str,
 }
 
 impl Budget {
-    /// What is printed if the limit is not held.
+    /// Message if the limit is not kept.
     pub fn over(&self) -> Option<String> {
         let Budget { what, limit, measured, unit } = self;
         let is_held = match limit {
@@ -88,7 +88,7 @@ impl Section {
         Section { name, tables: table(head, budgets), over: over(budgets) }
     }
 
-    /// Below its head, as it is printed and stands in the document.
+    /// Body of the section, as it is printed and appears in the document.
     pub fn text(&self, head: &str) -> String {
         format!("{head}\n\n{}", self.tables)
     }

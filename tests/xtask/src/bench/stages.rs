@@ -22,7 +22,7 @@ const LONGEST: u64 = 1 << 30;
 /// Runs below this many entries are repeated, and the fastest counts.
 const SHORT: u64 = 5_000_000;
 const RUNS: usize = 5;
-/// How often the memory of the processes is looked at; the kernel keeps the peak of each until it ends.
+/// Interval of reading the memory of the processes; the kernel keeps the peak of each until it ends.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A way from a raw file to a page.
@@ -43,12 +43,12 @@ const WHY: Way = Way { name: "`why`, one process", processes: &[&["kutrace_contr
 /// Entries of the trace whose requests are explained: ten million spans.
 const EXPLAINED: u64 = 7_500_000;
 
-/// What a way may take at most of the shortest trace of [`LENGTHS`].
+/// Budget of a way for the shortest trace of [`LENGTHS`].
 const RATES: [(&str, f64); 3] = [(ONE.name, 2.5), (TEXT.name, 1.25), (FRAMES.name, 2.0)];
-/// What one process may take of the longest trace, and `why` of the one that it explains: seconds, and MB of memory.
+/// Budget of one process for the longest trace, and of `why` for the one that it explains: seconds, and MB of memory.
 const LONG: [(&str, f64, f64); 2] = [(ONE.name, 10.0, 1074.0), (WHY.name, 10.0, 2147.0)];
 
-/// What one way took.
+/// Values measured for one way.
 struct Row {
     trace: String,
     way: &'static str,
@@ -147,8 +147,8 @@ impl Bench {
         Ok(Row { trace, way: way.name, entries, seconds, peaks, page: made })
     }
 
-    /// Starts the processes of a way, each reading what the one before writes; the last writes the page, unless it is
-    /// told where.
+    /// Starts the processes of a way, each reading the output of the one before; the last writes the page, unless it is
+    /// given another output.
     fn start(&self, raw: &Path, page: &Path, way: &Way) -> Result<Vec<Child>> {
         let mut children: Vec<Child> = Vec::new();
         for (number, words) in way.processes.iter().enumerate() {
@@ -187,7 +187,7 @@ fn wait(mut children: Vec<Child>, way: &str) -> Result<Vec<u64>> {
             *peak = peak_of(child).unwrap_or(*peak);
             match child.try_wait()? {
                 None => running += 1,
-                // 3: the trace was coarsened to fit, or a stage before said so.
+                // 3: the trace was coarsened to fit, or a stage before reported a loss.
                 Some(status) if matches!(status.code(), Some(0 | 3)) => {}
                 Some(status) => bail!("bench: {way}: {status}"),
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What recorded traces show: the rate of a CPU that does nothing but enter the kernel, and bytes per transition.
+//! Results from recorded traces: the rate of a CPU that only enters the kernel, and bytes per transition.
 
 use std::fmt;
 use std::path::Path;
@@ -34,7 +34,7 @@ for n in $(seq 3); do gcc -O2 -I "$3" -c -o /tmp/costs.o "$2"; done
 kutrace_control stop --force /mnt/share/gcc.trace
 "#;
 
-/// What was found in each trace.
+/// Results for each trace.
 pub struct Traces {
     rate: Content,
     redis: Content,

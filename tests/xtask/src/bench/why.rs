@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How often `why` is right: records the cases of tests/causes in guests, and judges what it says of them. And how
-//! often `diff` is, of many recordings of each control.
+//! Accuracy of `why`: records the cases of tests/causes in guests, and judges its answers. And accuracy of `diff`, for
+//! many recordings of each control.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const PACE: u8 = 0;
 const DISK: u32 = 512;
 const LIMIT: u64 = 3 * 3600;
 
-/// What is judged.
+/// Cases to judge.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Judged {
     /// `why`, of one recording of each case.

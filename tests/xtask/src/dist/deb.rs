@@ -13,10 +13,10 @@ use super::{folder, quietly, read, template, write, Sources};
 use crate::man::listing;
 use crate::{place, progress};
 
-/// What a package may have in addition to the files it installs.
+/// Files that a package may have in addition to those it installs.
 const CONTROL: &[&str] = &["postinst", "prerm", "postrm", "shlibs", "triggers"];
 
-/// How programs and shared libraries begin.
+/// First bytes of programs and shared libraries.
 const ELF: &[u8] = b"\x7fELF";
 
 /// Builds `package` in `work` and leaves it in `out`.
@@ -30,7 +30,7 @@ pub fn build(package: &str, sources: &Sources, date: &str, work: &Path, out: &Pa
     quietly(&mut archive)
 }
 
-/// Copies what the package's list names, makes its links, and adds its overrides and what every package has.
+/// Copies the files of the package's list, makes its links, and adds its overrides and the files of every package.
 fn install(package: &str, sources: &Sources, root: &Path) -> Result<()> {
     for line in template(&format!("{package}.install"))?.lines() {
         let (named, to) = line.split_once(' ').with_context(|| format!("{line}: no folder"))?;
@@ -114,7 +114,7 @@ fn finish(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Strips what is a program, a shared or a static library.
+/// Strips programs, shared and static libraries.
 pub fn strip(path: &Path, program: bool) -> Result<()> {
     let mut strip = Command::new("strip");
     match fs::read(path).with_context(|| path.display().to_string())? {
@@ -142,7 +142,7 @@ pub fn sum(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Writes the folder `DEBIAN`: what the package is and needs, its scripts, and the sums of its files.
+/// Writes the folder `DEBIAN`: the package's description and dependencies, its scripts, and the sums of its files.
 fn control(package: &str, work: &Path, root: &Path) -> Result<()> {
     let to = place::made(root.join("DEBIAN"))?;
     let files = sum(root)?;

@@ -22,7 +22,7 @@ pub fn build(tree: &Path, work: &Path, out: &Path) -> Result<()> {
     let tree = tree.canonicalize().with_context(|| format!("dist: {}", tree.display()))?;
     let (toolchain, log) = (Toolchain::ensure(Compiler::Clang)?, place::target().join("dist-kernel.log"));
     let make = || {
-        // The tree's configuration has the last word on what the kernel is called.
+        // The tree's configuration decides the kernel's name.
         let mut make = toolchain.make();
         make.arg("-C").arg(&tree);
         make
@@ -36,7 +36,7 @@ pub fn build(tree: &Path, work: &Path, out: &Path) -> Result<()> {
         let root = work.join(&package);
         quietly(Command::new("dpkg-deb").arg("--raw-extract").arg(&made).arg(&root))?;
         if package.starts_with(WANTED[0]) {
-            // One after the other: a make of several jobs would install what is not built yet.
+            // One after the other: a make of several jobs would install files that are not built yet.
             for (what, rule) in [("building", "modules"), ("installing", "modules_install")] {
                 let mut make = toolchain.make();
                 make.arg("-C").arg(&sources).arg(format!("KDIR={}", tree.display()));

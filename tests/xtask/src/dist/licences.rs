@@ -36,7 +36,7 @@ fn crates() -> Result<Vec<(String, String)>> {
     Ok(crates)
 }
 
-/// A crate in a line of the tree, unless it lies in the checkout.
+/// A crate in a line of the tree, unless it is in the checkout.
 fn of_others(line: &str) -> Option<(String, String)> {
     let mut fields = line.split('\t');
     let (package, licence) = (fields.next()?, fields.next()?);
@@ -46,7 +46,7 @@ fn of_others(line: &str) -> Option<(String, String)> {
     (!own).then(|| (format!("{name}-{version}"), licence.to_owned()))
 }
 
-/// Where cargo has unpacked a crate.
+/// Folder in which cargo has unpacked a crate.
 fn sources(name: &str) -> Result<PathBuf> {
     let registries = listing(&place::cargo_home()?.join("registry/src"))?;
     let mut found = registries.into_iter().map(|registry| registry.join(name)).filter(|path| path.is_dir());

@@ -15,7 +15,7 @@ const INIT: &str = "Run /init as init process";
 /// A line with one of these means that the guest cannot go on, or should not.
 const FATAL: &[&str] = &["Kernel panic", "BUG: ", "Oops", "general protection fault"];
 
-/// What a console has shown so far.
+/// Output of a console so far.
 #[derive(Default)]
 pub struct Console {
     all: String,
@@ -27,13 +27,13 @@ pub struct Console {
     ruled: bool,
     /// The kernel is to crash: nothing is a failure.
     may_crash: bool,
-    /// Nothing of ours is in the kernel yet: what it then warns of comes from itself or from the emulator. Once, under QEMU
-    /// 7.2, it was a trap for a single step that nobody had asked for.
+    /// Nothing of ours is in the kernel yet: its warnings at this point come from itself or from the emulator. Once,
+    /// under QEMU 7.2, it was a trap for a single step that no program had requested.
     is_foreign: bool,
     foreign: Vec<String>,
 }
 
-/// The first line that told of a failure.
+/// The first line that reported a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Nothing that comes after it means anything: the run ends here.
@@ -43,7 +43,7 @@ pub enum Failure {
 }
 
 impl Console {
-    /// That of a machine which has said nothing yet.
+    /// That of a machine without any output yet.
     pub fn new(may_crash: bool, is_stock: bool) -> Console {
         Console { may_crash, is_foreign: is_stock, ..Console::default() }
     }
@@ -71,7 +71,7 @@ impl Console {
         &self.all
     }
 
-    /// What has gone wrong so far.
+    /// Failures so far.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }

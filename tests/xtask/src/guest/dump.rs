@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use tempfile::TempDir;
 
-/// Where a machine's memory is to go, and its monitor.
+/// Destination of a machine's memory, and its monitor.
 pub struct Dump {
     files: Vec<PathBuf>,
     folder: TempDir,
 }
 
 impl Dump {
-    /// Into these files, by a monitor of which nobody else knows.
+    /// Into these files, by a monitor that no other process knows.
     pub fn new(files: &[PathBuf]) -> Result<Self> {
         Ok(Self { files: files.to_vec(), folder: tempfile::tempdir().context("vm: dump")? })
     }

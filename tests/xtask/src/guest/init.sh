@@ -47,7 +47,7 @@ mount -o bind /host /root
 for dir in tmp run var/tmp mnt; do
     mount -t tmpfs -o mode=1777 tmpfs "/root/$dir" || fail "/$dir cannot be a tmpfs"
 done
-# What the host has below these stays hidden, except for the checkout's own folders.
+# The host's files below these stay hidden, except for the checkout's own folders.
 for dir in $VISIBLE; do
     mkdir -p "/root$dir" && mount -o bind "/host$dir" "/root$dir" || fail "$dir cannot be shown"
 done
@@ -69,14 +69,14 @@ if [ "$MODULE" ]; then
     insmod "/root$MODULE" 2>/job/insmod || fail "$(cat /job/insmod)"
 fi
 
-# A kernel that has just started counts on a first guess of the TSC's rate and goes over to a better one in its third
-# second. What the host takes meanwhile is missing from the kernel's clock, and a trace would rightly say that its clock
-# is not the processor's.
+# A kernel that has just started counts on a first guess of the TSC's rate and changes to a better one in its third
+# second. Time that the host takes until then is missing from the kernel's clock, and a trace would rightly report that
+# its clock is not the processor's.
 source=/sys/devices/system/clocksource/clocksource0/current_clocksource
 round=0
 while [ $((round += 1)) -lt 250 ] && read -r clock <$source && [ "$clock" = tsc-early ]; do usleep 20000; done
 
-# Named pipes, so that CMD may open /dev/stdout and /dev/stderr anew, which the ports do not allow.
+# Named pipes, so that CMD may reopen /dev/stdout and /dev/stderr, which the ports do not allow.
 mkfifo /job/stdout /job/stderr
 tee /job/out </job/stdout 3>&- | wc -c >/job/out.size &
 tee /job/err </job/stderr 3>&- | wc -c >/job/err.size &
@@ -85,7 +85,7 @@ echo ready >&3
 chroot /root /bin/sh -c "$(cat /job/command)" </dev/null >/job/stdout 2>/job/stderr 3>&-
 status=$?
 
-# Whatever CMD left running would hold its output open. Twice, for what was born during the first round.
+# Programs left running by CMD would hold its output open. Twice, for those born during the first round.
 for round in 1 2; do
     for process in /proc/[0-9]*; do
         case "$before" in

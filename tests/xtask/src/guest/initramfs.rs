@@ -13,7 +13,7 @@ use super::Guest;
 use crate::place;
 
 const BUSYBOX: &str = "/bin/busybox";
-/// What init.sh calls; and a shell, for `sh`.
+/// Programs that init.sh calls; and a shell, for `sh`.
 const APPLETS: &[&str] = &[
     "sh", "mount", "umount", "mkdir", "mkfifo", "ip", "hostname", "usleep", "sleep", "insmod", "chroot", "tee", "wc",
     "cat", "ln",
@@ -21,7 +21,7 @@ const APPLETS: &[&str] = &[
 /// Folders of the host that a tmpfs of the guest covers.
 const COVERED: &[&str] = &["/tmp", "/run", "/var/tmp", "/mnt", "/dev"];
 
-/// What init.sh is to do.
+/// Instructions for init.sh.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Errand {
     /// Set everything up and run CMD.
@@ -99,7 +99,7 @@ fn assign(text: &mut Vec<u8>, name: &str, value: &OsStr) {
     text.push(b'\n');
 }
 
-/// `word` as one word of the shell, whatever is in it.
+/// `word` as one word of the shell, with any content.
 pub fn quoted(word: &OsStr) -> Vec<u8> {
     let mut quoted = vec![b'\''];
     for byte in word.as_bytes() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A guest of the guest: what it boots, and a script that boots it, in the folder `inside` of the share.
+//! A guest of the guest: its kernel and files, and a script that boots it, in the folder `inside` of the share.
 //!
 //! The script's CMD runs as any guest's does: `bash /mnt/share/inside/job.sh`, with the module loaded, the root of the
 //! host of both and the same share. The script ends when CMD does, with its status, output and messages. The messages
@@ -20,8 +20,8 @@ use crate::place;
 /// The folder, as the first guest sees it.
 const FOLDER: &str = "/mnt/share/inside";
 
-/// What [`keep`] makes a guest's guest of: a kernel, words for its command line, the modules its first file system loads,
-/// the recorder, and the environment of CMD.
+/// Parts from which [`keep`] makes a guest's guest: a kernel, words for its command line, the modules its first file
+/// system loads, the recorder, and the environment of CMD.
 pub fn guest(
     image: PathBuf,
     append: &str,
@@ -55,7 +55,7 @@ pub fn guest(
     }
 }
 
-/// Writes what the guest of a guest boots to the share, and the script.
+/// Writes the guest's guest's files to the share, and the script.
 pub fn keep(guest: &Guest, share: &Path) -> Result<()> {
     let folder = place::made(share.join("inside"))?;
     fs::copy(&guest.image, folder.join("kernel"))?;

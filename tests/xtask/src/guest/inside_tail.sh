@@ -3,7 +3,7 @@ qemu=$!
 trap 'kill $qemu 2>/dev/null; wait $qemu' EXIT
 while ! grep -q '^\(exit\|fail\)' report 2>/dev/null; do
     if ! kill -0 $qemu 2>/dev/null; then
-        # QEMU, where it emulates a CPU that runs guests, now and then ends one before its kernel says a word.
+        # QEMU, when it emulates a CPU that runs guests, occasionally ends one before its kernel prints a word.
         if [ ! -s console ] && [ -z "$AGAIN" ]; then
             echo 'inside: the guest ended before it began, and is started again' >&2
             export AGAIN=1

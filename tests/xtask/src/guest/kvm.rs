@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Chooses between the host's CPU and translation, by trying.
 //!
-//! That /dev/kvm exists says little: nested in some hypervisors it accepts a guest which then hangs. So our own kernel
-//! is booted with it once; the answer is kept in the cache under host kernel, QEMU and CPU.
+//! The existence of /dev/kvm proves little: nested in some hypervisors it accepts a guest which then hangs. So our own
+//! kernel is booted with it once; the result is kept in the cache under host kernel, QEMU and CPU.
 
 use std::fs::OpenOptions;
 use std::process::Command;
@@ -34,7 +34,7 @@ pub fn accelerator(guest: &Guest) -> Result<Accelerator> {
     Ok(if works { Accelerator::Kvm } else { Accelerator::Tcg })
 }
 
-/// What the answer depends on.
+/// Key of the result.
 fn host_key() -> Result<String> {
     let mut key = Key::default();
     let qemu = progress::output(Command::new("qemu-system-x86_64").arg("--version"))?;

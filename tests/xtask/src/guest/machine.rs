@@ -24,8 +24,9 @@ use crate::progress::tied;
 /// A disk of a guest is about as fast as one that turns, however fast the host's is.
 const THROTTLE: &str = "throttling.iops-total=400,throttling.bps-total=50000000";
 
-/// What QEMU emulates. Not page tables of five levels: an interrupt while the kernel patches itself for them makes KASAN
-/// complain. Not ERMS: a kernel that has it copies and clears by the byte, which is eight times as slow here.
+/// Features that QEMU emulates. Not page tables of five levels: an interrupt while the kernel patches itself for them
+/// makes KASAN complain. Not ERMS: a kernel that has it copies and clears by the byte, which is eight times as slow
+/// here.
 const CPU: &str = "max,la57=off,erms=off";
 
 /// A machine that runs. Dropping it ends it.
@@ -37,7 +38,7 @@ pub struct Machine {
     dump: Option<Dump>,
 }
 
-/// The reading ends of what comes out of a machine.
+/// The reading ends of a machine's outputs.
 pub struct Outputs {
     /// The kernel's messages.
     pub console: File,
@@ -45,9 +46,9 @@ pub struct Outputs {
     pub out: File,
     /// CMD's standard error.
     pub err: File,
-    /// What init reports.
+    /// Reports of init.
     pub report: File,
-    /// What QEMU itself has to say.
+    /// Messages of QEMU itself.
     pub qemu: std::process::ChildStderr,
 }
 
@@ -83,7 +84,7 @@ impl Machine {
             command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", option_value(&dump.socket())));
         }
 
-        // A group of its own: Ctrl-C reaches only xtask, which ends the machine and says so.
+        // A group of its own: Ctrl-C reaches only xtask, which ends the machine and reports it.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut qemu = command.spawn().context("vm: qemu-system-x86_64: cannot be started")?;
         let outputs = Outputs {
@@ -96,7 +97,7 @@ impl Machine {
         Ok((Self { qemu, _initramfs: initramfs, _disk: disk, dump }, outputs))
     }
 
-    /// Writes the machine's memory, where that is wanted; it stands still meanwhile.
+    /// Writes the machine's memory, if that is requested; it stands still in that time.
     pub fn dump(&self) -> Result<()> {
         self.dump.as_ref().map_or(Ok(()), Dump::write)
     }
@@ -110,7 +111,7 @@ impl Machine {
         Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Whether the machine has ended by itself.
+    /// Returns whether the machine has ended by itself.
     pub fn has_ended(&mut self) -> Result<bool> {
         Ok(self.qemu.try_wait().context("vm: qemu")?.is_some())
     }
@@ -151,7 +152,7 @@ fn disk(bytes: u64) -> Result<NamedTempFile> {
     Ok(disk)
 }
 
-/// Where the guest finds what its second kernel needs.
+/// Place of the files for its second kernel in the guest.
 fn keep_second(guest: &Guest, initramfs: &Path) -> Result<()> {
     let folder = place::made(guest.share.join("second"))?;
     fs::copy(&guest.image, folder.join("kernel"))?;
@@ -168,9 +169,9 @@ pub fn command_line(guest: &Guest) -> Command {
     qemu.args(["-smp", &guest.cpus.to_string(), "-m", &guest.memory.to_string()]);
     qemu.arg("-kernel").arg(&guest.image);
     // An oops and a panic end the guest at once instead of leaving it half alive. A guest that has to wait for the
-    // host's CPUs shall neither distrust its clock for that (`tsc=unstable` still makes it) nor call it a stall.
-    // One whose memory is wanted stays as it is. QEMU translates code anew for each address at which it finds it: where
-    // a program starts at another one each time, that takes half of all time. 256 terminals of an old kind take a tenth
+    // host's CPUs must neither distrust its clock for that (`tsc=unstable` still makes it) nor call it a stall. One
+    // whose memory is requested stays unchanged. QEMU translates code again for each address at which it finds it: if a
+    // program starts at another one each time, that takes half of all time. 256 terminals of an old kind take a tenth
     // of the boot.
     let panic = if guest.dump.is_empty() { -1 } else { 0 };
     let words = "console=ttyS0 loglevel=7 oops=panic tsc=reliable rcupdate.rcu_cpu_stall_timeout=60 \
@@ -197,7 +198,7 @@ pub fn command_line(guest: &Guest) -> Command {
     qemu
 }
 
-/// What tells the network card at this end of a cable from others.
+/// The part of the address that distinguishes the network card at this end of a cable from others.
 fn address(end: &Path) -> [u8; 8] {
     let mut hasher = DefaultHasher::new();
     end.hash(&mut hasher);

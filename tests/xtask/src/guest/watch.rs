@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Watches a machine from boot to outcome: passes CMD's output on, and ends the machine when CMD, the guest, the time
-//! limit or the user says so. No path leaves this file with a machine still running.
+//! Watches a machine from boot to outcome: passes CMD's output on, and ends the machine on request of CMD, the guest,
+//! the time limit or the user. No path leaves this file with a machine still running.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +22,7 @@ use crate::progress::minutes;
 /// From a machine's start to CMD's start; a loaded host takes a tenth of it, where several CPUs take turns a third, and a
 /// distribution's kernel, which looks for all that a machine may have, most of it.
 const BOOT: Duration = Duration::from_secs(300);
-/// How long a dying guest may go on talking: a trace is worth having.
+/// Time for which a dying guest may continue its output: a trace is worth having.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// A guest that waits for the host takes longer than its CPU time, but not as many times as this.
 const WALL: u32 = 3;
@@ -44,7 +44,7 @@ pub fn run(guest: &Guest) -> Result<u8> {
     result
 }
 
-/// Whether `guest` boots within `limit`.
+/// Returns whether `guest` boots within `limit`.
 pub fn boots(guest: &Guest, limit: Duration) -> Result<bool> {
     let mut watch = Watch::start(guest, Errand::Probe)?;
     let result = watch.until_end(limit);
@@ -54,7 +54,7 @@ pub fn boots(guest: &Guest, limit: Duration) -> Result<bool> {
     Ok(watch.close(result).is_ok())
 }
 
-/// What a machine tells.
+/// Events from a machine.
 enum Event {
     Console(String),
     Report(String),
@@ -145,7 +145,7 @@ impl Watch {
         Ok(status)
     }
 
-    /// Ends the machine, takes what is still in its pipes, and lets a failure of the kernel overrule CMD's status.
+    /// Ends the machine, takes the rest from its pipes, and lets a failure of the kernel overrule CMD's status.
     fn close(&mut self, result: Result<u8>) -> Result<u8> {
         self.machine.end();
         while let Ok(event) = self.events.recv() {
@@ -200,11 +200,11 @@ impl Report {
     }
 }
 
-/// Sends each line of `source`, to its end. What is not text is shown as well as it can be.
+/// Sends each line of `source`, to its end. Bytes that are not text are shown as well as possible.
 fn lines_of(source: impl Read + Send + 'static, sender: Sender<Event>, event: fn(String) -> Event) {
     thread::spawn(move || {
         for line in BufReader::new(source).split(b'\n') {
-            // The receiver is gone only when nobody wants to know any more.
+            // The receiver is gone only when no thread wants to know any more.
             let Ok(line) = line else { break };
             if sender.send(event(String::from_utf8_lossy(&line).into_owned())).is_err() {
                 break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Packages by apt's lists: this machine's own, or those of the next Debian, which has newer kernels.
 //!
-//! Nothing is installed. The lists of the next Debian are kept beside the kernels, and apt takes this machine for one
+//! Nothing is installed. The lists of the next Debian are kept next to the kernels, and apt takes this machine for one
 //! on which nothing is installed: so it names all that a package needs.
 
 use std::fs;
@@ -17,13 +17,13 @@ use crate::progress::{self, tied};
 const NEXT: [&str; 2] = ["trixie", "trixie-backports"];
 /// By which apt knows that packages are Debian's.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// What a module of the next Debian's kernel is built with, beside the headers, which need their compiler.
+/// Packages for building a module of the next Debian's kernel in addition to the headers, which need their compiler.
 const BUILDERS: &[&str] =
     &["make", "binutils", "dash", "bash", "coreutils", "sed", "grep", "mawk", "findutils", "diffutils"];
 
 /// Lists of packages.
 pub struct Apt {
-    /// What apt reads in place of this machine's configuration.
+    /// Configuration that apt reads instead of this machine's.
     config: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ impl Apt {
         Ok(Apt { config: Some(config) })
     }
 
-    /// Whether these are of the next Debian.
+    /// True if these are of the next Debian.
     pub fn is_next(&self) -> bool {
         self.config.is_some()
     }
@@ -64,7 +64,7 @@ impl Apt {
         progress::run("stock: updating the lists", self.command(tied("apt-get")).arg("update"), log)
     }
 
-    /// What `apt-cache` says.
+    /// Output of `apt-cache`.
     pub fn says(&self, words: &[&str]) -> Result<String> {
         progress::output(self.command(Command::new("apt-cache")).args(words))
     }

@@ -16,7 +16,7 @@ pub fn fragment(name: &str) -> PathBuf {
     place::checkout().join("patches/config").join(format!("{name}.config"))
 }
 
-/// Configures `tree` with `fragments`, of which a later one has the last word; an option that Kconfig dropped is an
+/// Configures `tree` with `fragments`, a later one of which has the last word; an option that Kconfig dropped is an
 /// error.
 pub fn write(name: &str, tree: &Path, fragments: &[PathBuf], toolchain: &Toolchain, log: &Path) -> Result<()> {
     let step = format!("{name}: configuring");

@@ -15,7 +15,7 @@ use crate::progress::{self, tied};
 pub struct Fetched {
     /// The package's version.
     pub version: String,
-    /// Where its files are.
+    /// Folder of its files.
     pub root: PathBuf,
 }
 
@@ -26,7 +26,8 @@ impl Fetched {
     }
 }
 
-/// The package of this name, downloaded if it is not in the cache. What is there stays, also when Debian has a newer one.
+/// The package of this name, downloaded if it is not in the cache. A cached one stays, even when Debian has a newer
+/// one.
 pub fn ensure(package: &str) -> Result<Fetched> {
     let home = place::made(place::cache()?.join("sources"))?;
     let _lock = place::lock(&home)?;
@@ -47,7 +48,7 @@ pub fn ensure(package: &str) -> Result<Fetched> {
         let version = progress::output(tied("dpkg-deb").arg("--field").arg(&file).arg("Version"))?;
         fs::write(partial.join("version"), version.trim()).context("source: version")?;
         fs::remove_file(&file).with_context(|| file.display().to_string())?;
-        // Renamed into place: what is there is whole.
+        // Renamed into place: files that are there are complete.
         fs::rename(&partial, &root).with_context(|| root.display().to_string())?;
     }
     let version = fs::read_to_string(root.join("version")).with_context(|| format!("source: {package}: version"))?;

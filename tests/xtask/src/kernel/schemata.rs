@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The kernel of which every hook can be taken away: each line that calls one asks first whether it is the one that
-//! `kutrace_mutant=N` on the kernel's command line leaves out. So one build serves for the removal of any of them.
+//! The kernel of which every hook can be removed: each line that calls one checks first whether it is the one that
+//! `kutrace_mutant=N` on the kernel's command line skips. So one build serves for the removal of any of them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Where the number of the hook to leave out is declared, defined and set.
+/// Places where the number of the hook to skip is declared, defined and set.
 const DECLARED_IN: &str = "include/linux/kutrace.h";
 const DECLARED_BEFORE: &str = "extern u8 kutrace_idle_hint;";
 const DECLARATION: &str = "extern unsigned int kutrace_mutant;\n";
@@ -38,7 +38,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// Changes the tree with the series so that each hook can be left out; the hooks by their numbers, the first is 1.
+/// Changes the tree with the series so that each hook can be skipped; the hooks by their numbers, the first is 1.
 pub fn plant(tree: &Path, patches: &[PathBuf]) -> Result<Vec<Site>> {
     let mut sites = Vec::new();
     for file in hooked(patches)? {
@@ -90,7 +90,7 @@ fn guard(file: &str, text: &str, sites: &mut Vec<Site>) -> String {
             function = name;
         }
         let place = if line.ends_with('\\') { macro_name } else { function };
-        // Functions of the hooks' own say nothing by themselves.
+        // Functions of the hooks' own record nothing by themselves.
         match call(line).filter(|_| !place.starts_with("kutrace_")) {
             Some(call) => {
                 sites.push(Site { file: file.to_owned(), function: place.to_owned(), call: call.to_owned() });
@@ -110,8 +110,8 @@ pub fn call(line: &str) -> Option<&str> {
     call.strip_suffix(';').filter(|call| call.starts_with("kutrace_") && call.contains('('))
 }
 
-/// The line with its hook left out for one number. What it would have returned is the variable as it was where the
-/// hook is given that, and nothing to say where not.
+/// The line with its hook skipped for one number. Its return value is then the unchanged variable if the hook is given
+/// that, and no record otherwise.
 fn guarded(line: &str, number: usize) -> String {
     let (indent, code) = line.split_at(line.len() - line.trim_start().len());
     match code.split_once(" = ") {

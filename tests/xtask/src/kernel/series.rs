@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The series of patches: one for each version of Linux that is carried, in a folder of `patches/` of that name.
+//! The series of patches: one for each supported version of Linux, in a folder of `patches/` of that name.
 
 use std::path::PathBuf;
 

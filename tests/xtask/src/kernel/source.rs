@@ -2,8 +2,8 @@
 //! The kernel's source in the cache: Debian's tarball as one git commit, and the series on top of it.
 //!
 //! A series is first applied to an index of its own, which makes a commit without touching a file; the work tree is
-//! then moved to that commit, and git writes only the files that differ from what is there. So a changed series
-//! recompiles what it changed, however long it is, and `git apply` takes no patch with fuzz.
+//! then moved to that commit, and git writes only the files that differ from the existing ones. So a changed series
+//! recompiles only its changes, however long it is, and `git apply` takes no patch with fuzz.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn package(series: Series) -> String {
     format!("linux-source-{}", series.linux())
 }
 
-/// The source package's version, which decides what the pristine commit is, and its tarball.
+/// The source package's version, which determines the pristine commit, and its tarball.
 fn origin(series: Series) -> Result<(String, PathBuf)> {
     let package = package(series);
     match series {

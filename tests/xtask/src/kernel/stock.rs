@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A kernel as Debian ships it: image, modules and headers, unpacked from its packages into the cache, once per release.
 //!
-//! Nothing is installed: apt only downloads, and dpkg unpacks into `stock/<release>/`. What is there is complete, and
-//! never changes. A kernel of the next Debian comes with its compiler, make and C library, and its folder is the root of
-//! the build, which is copied there and back.
+//! Nothing is installed: apt only downloads, and dpkg unpacks into `stock/<release>/`. A release that is there is
+//! complete, and never changes. A kernel of the next Debian comes with its compiler, make and C library, and its folder
+//! is the root of the build, which is copied there and back.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -19,20 +19,20 @@ use crate::toolchain::Toolchain;
 
 /// The version of `--kernel stock`: that of the patched kernels.
 pub const VERSION: &str = "6.12";
-/// What the guest's first file system needs, where it is not in the image.
+/// Modules that the guest's first file system needs, if they are not in the image.
 const NEEDED: &[&str] = &["virtio_pci", "9pnet_virtio", "9p", "virtio_console"];
 
 /// A kernel that is unpacked.
 pub struct Stock {
-    /// As `uname -r` says it.
+    /// In the form of `uname -r`.
     pub release: String,
     root: PathBuf,
 }
 
 impl Stock {
     /// The newest release of `version` that apt offers, or if it offers none the newest that was unpacked before, or if
-    /// there is none the newest of the next Debian. Apt, which thinks for two seconds, is asked only where `is_known`
-    /// does not say that it was asked before, or nothing was unpacked.
+    /// there is none the newest of the next Debian. Apt, which takes two seconds, is called only if `is_known` is not
+    /// set, or nothing was unpacked.
     pub fn ensure(version: &str, is_known: bool) -> Result<Self> {
         let home = place::made(place::cache()?.join("stock"))?;
         let _lock = place::lock(&home)?;
@@ -72,13 +72,13 @@ impl Stock {
             }
             unpack(home, apt, &release, &place::made(partial.clone())?)?;
             complete(home, &partial, &root, &release)?;
-            // Renamed into place: what is there is whole.
+            // Renamed into place: files that are there are complete.
             fs::rename(&partial, &root).with_context(|| root.display().to_string())?;
         }
         Ok(Self { release, root })
     }
 
-    /// Where its packages are unpacked: for modprobe, the root.
+    /// Folder of its unpacked packages: for modprobe, the root.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -114,7 +114,7 @@ impl Stock {
     }
 }
 
-/// Whether a kernel that is unpacked here came with what its modules are built with.
+/// Returns whether a kernel that is unpacked here came with the tools for building its modules.
 fn has_compiler(root: &Path) -> bool {
     root.join("usr/bin/make").exists()
 }
@@ -127,7 +127,7 @@ fn replace(from: &Path, to: &Path) -> Result<()> {
     progress::output(Command::new("cp").arg("-a").arg(from).arg(to)).map(|_| ())
 }
 
-/// The releases of which apt offers an image: `6.12.117+deb12-amd64`.
+/// The releases for which apt offers an image: `6.12.117+deb12-amd64`.
 fn offered(apt: &Apt, version: &str) -> Result<Vec<String>> {
     let names = apt.says(&["pkgnames", &format!("linux-image-{version}")])?;
     let names: Vec<&str> = names.lines().filter(|name| release(name, version).is_some()).collect();
@@ -161,7 +161,7 @@ fn newest(version: &str, releases: Vec<String>) -> Option<String> {
     releases.into_iter().filter(|one| self::release(&name(one), version).is_some()).max_by(|a, b| order(a, b))
 }
 
-/// Which of two releases is newer: their numbers count, in this order.
+/// Returns the newer of two releases: their numbers count, in this order.
 fn order(a: &str, b: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         text.split(|byte: char| !byte.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
@@ -223,7 +223,7 @@ fn closure(apt: &Apt, release: &str) -> Result<Vec<String>> {
     Ok(packages)
 }
 
-/// Makes of what was unpacked into `partial` what is used from `root`.
+/// Turns the packages unpacked into `partial` into the files used from `root`.
 fn complete(home: &Path, partial: &Path, root: &Path, release: &str) -> Result<()> {
     let log = home.join("stock.log");
     // Newer packages have everything below usr.
@@ -262,7 +262,7 @@ fn complete(home: &Path, partial: &Path, root: &Path, release: &str) -> Result<(
     Ok(())
 }
 
-/// The modules that are needed, and those that they need, each after what it needs.
+/// The required modules, and those that they need, each after its own requirements.
 fn needed(root: &Path, release: &str) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = Vec::new();
     for name in NEEDED {

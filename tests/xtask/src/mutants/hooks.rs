@@ -26,7 +26,7 @@ pub fn check(sites: &[Site]) -> Result<()> {
     Ok(())
 }
 
-/// Where a series has the hooks of the table, FILE FUNCTION CALL, in no order.
+/// Places of a series' hooks of the table, FILE FUNCTION CALL, in no order.
 fn places(series: Series) -> Result<Vec<String>> {
     let mut places: Vec<String> = table()?.into_iter().map(|entry| entry.what).collect();
     if series == Series::USUAL {
@@ -64,7 +64,7 @@ mod tests {
     use crate::kernel::{files_in, schemata};
     use crate::mutants::table::Claims;
 
-    /// File and call of every hook of the series, counted: what a later patch takes back is none.
+    /// File and call of every hook of the series, counted: one that a later patch removes is none.
     fn hooks_of_the_series(series: Series) -> BTreeMap<(String, String), i32> {
         let patches = files_in(&series.patches(), ".patch").unwrap();
         let hooked = schemata::hooked(&patches).unwrap();
@@ -122,7 +122,7 @@ mod tests {
         assert!(counts.is_empty(), "more (+) or less (-) often in tests/mutants than in patches/v7.x: {counts:?}");
     }
 
-    /// What the series make of a file.
+    /// A file as the series change it.
     fn made(series: Series, file: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let mut git = std::process::Command::new("git");

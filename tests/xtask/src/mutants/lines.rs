@@ -15,11 +15,11 @@ use super::verdict::{self, said, Outcome};
 use crate::progress::tied;
 use crate::{module, place};
 
-/// Who does not end in this time goes round in a circle.
+/// A run that does not end in this time is in an endless loop.
 const LONG: &str = "600";
 /// Asks for the number of the mutant.
 const CHOICE: &str = "\
-//! Which expression of the recorder is another one.
+//! The selected expression of the recorder that is replaced.
 
 use std::sync::LazyLock;
 
@@ -64,7 +64,7 @@ fn read(tree: &Path, file: &str) -> Result<String> {
     fs::read_to_string(tree.join(file)).with_context(|| format!("recorder.txt: {file}"))
 }
 
-/// The text with the choice in the one place where it has the expression.
+/// The text with the choice in the one place of the expression.
 fn planted(text: &str, entry: &Entry) -> Result<String> {
     entry.planted(text, |from, to| format!("(if crate::mutant::is({}) {{ {to} }} else {{ {from} }})", entry.number))
 }

@@ -12,7 +12,7 @@ use crate::place;
 /// In front of a reason.
 const EXCUSE: &str = "none: ";
 
-/// What mutants are of, and so how one is made.
+/// Subject of a mutant, which decides its making.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A hook of the series: one kernel serves for all.
@@ -21,12 +21,12 @@ pub enum Kind {
     Line,
     /// An expression of the probes on a stock kernel's tracepoints: a module for each.
     Probe,
-    /// An expression of what else the module does, only in a kernel: a module for each.
+    /// An expression of the rest of the module, only in a kernel: a module for each.
     Module,
 }
 
 impl Kind {
-    /// All of them, in the order in which they are run.
+    /// All of them, in the order of their runs.
     pub const ALL: [Kind; 4] = [Kind::Hook, Kind::Line, Kind::Probe, Kind::Module];
 
     /// The table's name.
@@ -47,25 +47,25 @@ pub struct Entry {
     pub kind: Kind,
     /// Its place in its table; the first is 1.
     pub number: usize,
-    /// What is taken away, and where.
+    /// The removed text, and its place.
     pub what: String,
-    /// What is to be put there.
+    /// The replacement.
     pub replacement: Option<String>,
-    /// Who notices.
+    /// Tests that notice.
     pub claims: Claims,
 }
 
-/// Who notices that something is taken away.
+/// Tests that notice a removal.
 #[derive(Clone)]
 pub enum Claims {
     /// Any of these tests.
     Tests(Vec<String>),
-    /// Nobody, for this reason.
+    /// No test, for this reason.
     Excuse(String),
 }
 
 impl Entry {
-    /// As it is called in what is printed.
+    /// Its name in the output.
     pub fn name(&self) -> String {
         let to = self.replacement.as_ref().map(|to| format!(" => {to}"));
         format!("{} {}{}", self.number, self.what, to.unwrap_or_default())
@@ -114,7 +114,7 @@ fn parse(kind: Kind, text: &str) -> Result<Vec<Entry>> {
             entries.push(Entry { kind, number: entries.len() + 1, what: line.to_owned(), replacement: None, claims });
             continue;
         };
-        let entry = entries.last_mut().with_context(|| format!("{claim}: of what?"))?;
+        let entry = entries.last_mut().with_context(|| format!("{claim}: no entry above it"))?;
         match (claim.strip_prefix("=> "), claim.strip_prefix(EXCUSE), &mut entry.claims) {
             (Some(replacement), ..) => entry.replacement = Some(replacement.to_owned()),
             (_, Some(reason), Claims::Tests(tests)) if tests.is_empty() => {

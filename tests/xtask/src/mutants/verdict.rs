@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Runs tests with a mutant and says what came of it.
+//! Runs tests with a mutant and reports the result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,28 +16,28 @@ use crate::progress::{self, tied};
 /// The mutant's number; for `xtask vm` between its table and the file for the reason why a guest broke, with colons.
 pub const VARIABLE: &str = "KUTRACE_MUTANT";
 
-/// What became of a mutant.
+/// Result of a mutant.
 pub enum Verdict {
     /// A test failed, and how.
     Killed { test: String, said: String },
     /// All tests passed.
     Survived,
-    /// A test cannot tell, and why.
+    /// A test cannot decide, with the reason.
     Unclear(String),
 }
 
-/// How one run of one test ended.
+/// End of one run of one test.
 #[derive(Clone)]
 pub enum Outcome {
     /// It passed.
     Passed,
-    /// It failed, and what it said.
+    /// It failed, with its message.
     Failed(String),
     /// The guest or the harness broke.
     Broke(String),
 }
 
-/// What is known of the tests.
+/// Known facts about the tests.
 #[derive(Default)]
 pub struct Runs {
     /// The program of the VM's tests.
@@ -66,7 +66,7 @@ impl Runs {
         Ok(Verdict::Survived)
     }
 
-    /// How `test` ends with everything in place, in the same build.
+    /// Result of `test` with everything in place, in the same build.
     fn whole(&mut self, mutant: &Entry, test: &str) -> Result<Outcome> {
         let key = (mutant.kind.file(), test.to_owned());
         if let Some(outcome) = self.whole.get(&key) {
@@ -93,7 +93,7 @@ impl Runs {
     }
 }
 
-/// Runs a test of the VM's with a hook left out, or with another module.
+/// Runs a test of the VM's with a hook skipped, or with another module.
 pub fn in_guest(program: &Path, test: &str, kind: Kind, number: usize) -> Result<Outcome> {
     let folder = place::made(place::target().join("mutants"))?;
     let broken = folder.join(format!("broken-{}-{number}", kind.file()));
@@ -113,7 +113,7 @@ pub fn in_guest(program: &Path, test: &str, kind: Kind, number: usize) -> Result
     Ok(outcome(&String::from_utf8_lossy(&text), output.status.success(), &broken))
 }
 
-/// Reads what the program of the tests said.
+/// Reads the output of the tests' program.
 fn outcome(text: &str, succeeded: bool, broken: &Path) -> Outcome {
     match fs::read_to_string(broken) {
         Ok(why) => Outcome::Broke(why),
@@ -124,7 +124,7 @@ fn outcome(text: &str, succeeded: bool, broken: &Path) -> Outcome {
     }
 }
 
-/// What a test that failed said: the first line after the place.
+/// Message of a failed test: the first line after the place.
 pub fn said(text: &str) -> String {
     let mut lines = text.lines().skip_while(|line| !line.contains("panicked at ")).skip(1);
     let said = lines.find(|line| !line.trim().is_empty()).unwrap_or("without a word");

@@ -20,7 +20,7 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// As it is called in what is printed.
+    /// Its name in the output.
     pub fn name(&self) -> String {
         format!("canary {} {}", self.table.file(), self.expression)
     }

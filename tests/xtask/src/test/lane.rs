@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Runs tasks, as many at a time as there are lanes, and reads what their programs say line by line.
+//! Runs tasks, as many at a time as there are lanes, and reads their programs' output line by line.
 //!
 //! No program is alive when this returns, also when the user wants to stop.
 
@@ -82,17 +82,17 @@ fn wait(child: &mut Child, guard: &SignalGuard) -> Result<bool> {
     }
 }
 
-/// What a program has said.
+/// Output of a program.
 #[derive(Default)]
 pub struct Log {
     /// All of it.
     pub text: String,
-    /// Whether it named a test that failed.
+    /// True if it named a test that failed.
     pub names_failed: bool,
 }
 
 impl Log {
-    /// Whether it ran what was asked for: a test that does not exist passes nothing.
+    /// True if it ran the requested tests: a test that does not exist passes nothing.
     fn has_run(&self, task: &Task) -> bool {
         match task.what {
             What::Test { .. } => self.text.contains("test result: ok. 1 passed"),
@@ -101,7 +101,7 @@ impl Log {
     }
 }
 
-/// Reads a program's output to its end; what it says of its tests is reported as it comes.
+/// Reads a program's output to its end; reports its lines about tests as they come.
 fn read(task: &Task, from: impl std::io::Read, report: &Report) -> Log {
     let mut log = Log::default();
     let mut since = Instant::now();
@@ -124,10 +124,10 @@ fn is_single(task: &Task) -> bool {
     task.tier == Tier::Vm || matches!(task.what, What::Examples)
 }
 
-/// What a line says of a test: `test NAME ... ok <0.012s>`.
+/// The result of a test in a line: `test NAME ... ok <0.012s>`.
 fn outcome(line: &str) -> Option<(String, Verdict, Option<Duration>)> {
     let (name, said) = line.strip_prefix("test ")?.split_once(" ... ")?;
-    // What a test prints to the terminal itself may stand between the two.
+    // A test's own output to the terminal may come between the two.
     let (said, took) = match said.rsplit_once(" <") {
         Some((said, took)) => (said, took.strip_suffix("s>").and_then(|took| took.parse().ok())),
         None => (said, None),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Which programs of tests there are, and what is run of them: a program as a whole, or each of its tests in a process
-//! of its own where that has a guest.
+//! Programs of tests, and the parts of them to run: a program as a whole, or each of its tests in a process of its own
+//! if that has a guest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,14 +13,14 @@ use clap::ValueEnum;
 use crate::place;
 use crate::progress::{self, output, tied};
 
-/// How long tests take: which of them are compiled, and with what constants.
+/// Form of the tests: which of them are compiled, and with which constants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// What every change has to pass.
+    /// Required of every change.
     Gate,
-    /// What is too long for that, or left to chance.
+    /// Too long for that, or left to chance.
     Night,
-    /// What takes hours.
+    /// Takes hours.
     Soak,
 }
 
@@ -35,14 +35,14 @@ impl Form {
     }
 }
 
-/// Tests by what they need.
+/// Tests by their requirements.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
 pub enum Tier {
     /// Nothing but the checkout
     Host,
     /// Chromium, Firefox and the page of the demo
     Browser,
-    /// What `cargo xtask dist` makes
+    /// The results of `cargo xtask dist`
     Packages,
     /// Readers from PyPI
     Data,
@@ -53,7 +53,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// In the order in which they are begun: what cannot be divided first.
+    /// In the order in which they are begun: the indivisible ones first.
     pub const ALL: [Tier; 6] = [Tier::Host, Tier::Browser, Tier::Packages, Tier::Data, Tier::Costs, Tier::Vm];
 
     /// As it is called on the command line.
@@ -74,27 +74,27 @@ impl Tier {
     }
 }
 
-/// What one process runs.
+/// The part that one process runs.
 #[derive(Clone)]
 pub struct Task {
-    /// Whose.
+    /// Its tier.
     pub tier: Tier,
-    /// What is run.
+    /// The test or program that is run.
     pub what: What,
     /// The folder in which it runs: that of its package.
     pub folder: PathBuf,
-    /// Beside what else it runs.
+    /// While other tests run.
     pub time: Time,
 }
 
-/// When a task runs.
+/// Time at which a task runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Time {
     /// With any others.
     Beside,
-    /// When no other test has a guest, as it has asked for.
+    /// When no other test has a guest, as it has requested.
     Alone,
-    /// Once more with nothing beside it, since nobody could tell the first time.
+    /// Once more with nothing next to it, since the first run could not decide.
     Again,
 }
 
@@ -117,7 +117,7 @@ impl Task {
                 let mut command = tied(&path.to_string_lossy());
                 command.args(names);
                 if self.tier == Tier::Host {
-                    // The harness times tests only where it takes itself for an unstable one.
+                    // The harness times tests only if it takes itself for an unstable one.
                     command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
                 } else {
                     command.arg("--test-threads=1");
@@ -147,7 +147,7 @@ impl Task {
         command
     }
 
-    /// As it is called in what is printed.
+    /// Its name in the output.
     pub fn name(&self) -> String {
         match &self.what {
             What::Program { path, .. } => {
@@ -187,7 +187,7 @@ impl Programs {
         found.map(|program| program.path.as_path()).with_context(|| format!("test: no program for {}", tier.name()))
     }
 
-    /// What there is to run, of a guest's tests the longest first.
+    /// All tasks, of a guest's tests the longest first.
     pub fn tasks(&self, selected: &[(Tier, Vec<String>)], times: &BTreeMap<String, f64>) -> Result<Vec<Task>> {
         let mut tasks = Vec::new();
         for (tier, names) in selected {
@@ -217,7 +217,7 @@ fn tests(path: &Path, names: &[String], times: &BTreeMap<String, f64>) -> Result
     let all = listed.lines().filter_map(|line| line.strip_suffix(": test"));
     let mut wanted: Vec<&str> =
         all.filter(|test| names.is_empty() || names.iter().any(|name| test.contains(name.as_str()))).collect();
-    // One that nobody has timed may be long.
+    // One without a known time may be long.
     let took = |test: &str| times.get(test).copied().unwrap_or(f64::MAX);
     wanted.sort_by(|a, b| took(b).total_cmp(&took(a)).then(a.cmp(b)));
     Ok(wanted.into_iter().map(|name| What::Test { path: path.to_owned(), name: name.to_owned() }).collect())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What came of the tests: a line for each as it ends, what failed with all that it left, and the closing lines.
+//! Results of the tests: a line for each as it ends, failures with all their files, and the closing lines.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,27 +15,27 @@ use super::plan::{Form, Task, Tier, Time, What};
 use crate::place;
 use crate::progress::minutes;
 
-/// How a test says that it runs beside no others.
+/// Message of a test that does not run next to others.
 const ALONE: &str = "alone: ";
-/// How a test says that it cannot tell.
+/// Message of a test that cannot decide.
 const INCONCLUSIVE: &str = "inconclusive: ";
 /// Lines shown of a test that failed; all of them are kept.
 const SHOWN: usize = 60;
-/// Of those, lines that are shown again at the end.
+/// Some of those: lines that are shown again at the end.
 const REASON: usize = 12;
 
-/// What became of a test.
+/// Result of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Passed,
     Failed,
 }
 
-/// What is known so far; lanes share it.
+/// Results so far, shared by the lanes.
 pub struct Report {
-    /// The file in which tests note what they skip.
+    /// The file in which tests note that they skip.
     skipped: PathBuf,
-    /// How long each test took in the last run.
+    /// Duration of each test in the last run.
     times: BTreeMap<String, f64>,
     state: Mutex<State>,
 }
@@ -49,15 +49,15 @@ struct State {
     steps_failed: Vec<String>,
     alone: Vec<Task>,
     inconclusive: Vec<Task>,
-    /// How many were repeated.
+    /// Number of repeated tests.
     repeated: usize,
-    /// Seconds of each tier's tests, of which two may run at a time.
+    /// Seconds of each tier's tests, two of which may run at a time.
     tiers: BTreeMap<Tier, f64>,
     times: BTreeMap<String, f64>,
 }
 
 impl Report {
-    /// A new one; what the last run has left of tests that failed goes.
+    /// A new one; the files of failed tests from the last run are removed.
     pub fn new(skipped: PathBuf) -> Result<Report> {
         let times = fs::read_to_string(times_file()).unwrap_or_default();
         let time =
@@ -65,12 +65,12 @@ impl Report {
         Ok(Report { skipped, times: times.lines().filter_map(time).collect(), state: Mutex::default() })
     }
 
-    /// How long each test took in the last run.
+    /// Duration of each test in the last run.
     pub fn times(&self) -> &BTreeMap<String, f64> {
         &self.times
     }
 
-    /// The folder for what a task leaves when it fails.
+    /// The folder for the files of a task when it fails.
     pub fn folder(&self, task: &Task) -> PathBuf {
         failed_folder().join(format!("{}-{}", task.tier.name(), task.name().replace("::", "-")))
     }
@@ -95,7 +95,7 @@ impl Report {
         self.state().note(task.tier, name, verdict, took);
     }
 
-    /// A task has ended; `log` is all that it said.
+    /// A task has ended; `log` is all of its output.
     pub fn ended(&self, task: &Task, verdict: Verdict, took: Duration, log: &Log) -> Result<()> {
         let mut state = self.state();
         let name = task.name();
@@ -140,12 +140,12 @@ impl Report {
         std::mem::take(&mut self.state().alone)
     }
 
-    /// The tasks that could not tell, each once.
+    /// The tasks that could not decide, each once.
     pub fn take_inconclusive(&self) -> Vec<Task> {
         std::mem::take(&mut self.state().inconclusive)
     }
 
-    /// Prints the closing lines, and notes what the next run wants to know; the status is 1 if anything failed.
+    /// Prints the closing lines, and stores data for the next run; the status is 1 if anything failed.
     pub fn end(self, command: &str, form: Form, took: Duration) -> Result<u8> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut times = self.times;
@@ -199,7 +199,7 @@ impl State {
     }
 }
 
-/// What failed in the last run, by tier.
+/// Failures of the last run, by tier.
 pub fn failed_last() -> Result<Vec<(Tier, Vec<String>)>> {
     let list = failed_folder().join("list");
     let text = fs::read_to_string(&list).with_context(|| format!("{}: no run before", list.display()))?;
@@ -213,7 +213,7 @@ pub fn failed_last() -> Result<Vec<(Tier, Vec<String>)>> {
     Ok(tiers.into_iter().collect())
 }
 
-/// Where what failed is kept.
+/// Folder of the files of failures.
 fn failed_folder() -> PathBuf {
     place::target().join("failed")
 }
@@ -222,7 +222,7 @@ fn times_file() -> PathBuf {
     place::target().join("times")
 }
 
-/// The part of a program's output that says why it failed.
+/// The part of a program's output with the reason of its failure.
 fn shown(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     let says_why = |line: &&str| line.contains("panicked at ") || *line == "failures:";
@@ -234,7 +234,8 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// The beginning and the end of a panic's message: where a log is shortened, its last lines still say why a test failed.
+/// The beginning and the end of a panic's message: if a log is shortened, its last lines still show the reason of a
+/// failure.
 fn reason(text: &str) -> String {
     let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("panicked at ")).collect();
     let end = lines.iter().position(|line| line.starts_with("stack backtrace:")).unwrap_or(lines.len());
@@ -243,9 +244,9 @@ fn reason(text: &str) -> String {
     first.iter().chain(last).map(|line| format!("  | {}\n", line.chars().take(240).collect::<String>())).collect()
 }
 
-/// A line of what is printed.
+/// A line of the output.
 pub fn say(line: &str) {
-    // Nobody who reads it is a reason to stop.
+    // A reader that is gone does not stop the tests.
     let _ = writeln!(std::io::stdout().lock(), "{}", line.trim_end());
 }
 
