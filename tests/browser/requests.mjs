@@ -2,6 +2,8 @@
 // Scenarios about requests.
 import assert from "node:assert/strict";
 
+import { openStart } from "./menu.mjs";
+
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
@@ -166,7 +168,7 @@ export const requests = {
     // The slowest, of three events at most, stand in Start here, each a link.
     const slowest = await ask(page, () => __ku.app.asked.eventsOf(__ku.app.asked.requests, null).list.slice(0, 3).map(({ longest }) => longest));
     for (const [k, number] of slowest.entries()) {
-      await page.getByRole("button", { name: "Start here" }).click();
+      await openStart(page);
       const lines = await page.locator("#start button").evaluateAll((all) => all.map((line) => line.firstChild.textContent));
       assert.deepEqual(lines.slice(0, 1 + slowest.length), ["Why requests are slow", "The slowest request", "The second", "The third"].slice(0, 1 + slowest.length));
       assert.equal(lines.filter((line) => line === "The slowest request").length, 1);
@@ -179,7 +181,7 @@ export const requests = {
     for (let step = 0; step < 3; step++) await press(page, "Escape");
     await page.setViewportSize({ width: 400, height: 800 });
     await settle(page);
-    await page.getByRole("button", { name: "Start here" }).click();
+    await openStart(page);
     await page.locator("#start button").nth(1).click();
     await page.waitForSelector("#details .strip");
     await settle(page);
