@@ -81,7 +81,7 @@ export class App {
     this.views = new Views(this.view, {
       now: () => addressOf(this), show: (address) => showAddress(this, address), changed: () => this.noteAddress(),
     });
-    this.overview = new Overview(this, byId("overview"));
+    this.overview = new Overview(this, byId("overview"), () => this.asked.starts);
     this.axis = axisOf(store.meta.tracebase, this.view);
     /** The selected span, -1 for none. */
     this.selected = -1;

@@ -66,6 +66,18 @@ export const requests = {
     assert.ok(compared.event_count > 1 && said.includes(`${compared.event_count} events; the longest: `), said);
     assert.equal((await linesOf(page, ".listed")).length, Math.min(compared.event_count, 30));
 
+    // Ticks below the strip show where the slow ones begin.
+    const ticks = await ask(page, () => {
+      const { overview, asked: { starts }, palette } = __ku.app;
+      const copy = new OffscreenCanvas(overview.canvas.width, 1).getContext("2d");
+      copy.drawImage(overview.canvas, 0, -33);
+      const seen = new Uint32Array(copy.getImageData(0, 0, overview.canvas.width, 1).data.buffer);
+      const wanted = new Set([...starts].map((start) => Math.floor(((start - overview.begin) / overview.length) * overview.width)));
+      return { drawn: [...seen].flatMap((c, x) => (c === pixel(palette.css.chain) ? [x] : [])), wanted: [...wanted], count: starts.length };
+    });
+    assert.equal(ticks.count, slow.count);
+    assert.deepEqual(ticks.drawn, ticks.wanted);
+
     // The first request of the list fills the picture, and its path lies over the rows.
     const before = await ask(page, () => __ku.view());
     await page.locator("#details .listed button").first().click();
