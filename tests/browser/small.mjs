@@ -73,7 +73,7 @@ export const small = {
     assert.equal(await page.locator("#options-open").textContent(), "Aa \u2265 5");
     // Esc closes the menu of options, and leaves the search alone.
     await page.locator("#options-open").click();
-    assert.equal(await page.evaluate(() => document.activeElement.id), "min");
+    await page.waitForFunction(() => document.activeElement.id === "min");
     await page.keyboard.press("Escape");
     assert.deepEqual([await page.locator("#options").isVisible(), await page.inputValue("#min")], [false, "5"]);
     // The menu fits.

@@ -923,10 +923,9 @@ export const tools = {
     await settled("Enter");
     assert.ok(await page.locator("#view").isVisible());
     // The arrow keys move in a menu.
-    const focused = () => ask(page, () => document.activeElement.id || document.activeElement.textContent);
-    assert.equal(await focused(), "Start here");
+    await page.waitForFunction(() => document.activeElement.textContent === "Start here");
     await settled("ArrowDown");
-    assert.equal(await focused(), "whole");
+    assert.equal(await ask(page, () => document.activeElement.id), "whole");
     const notes = (await ask(page, () => __ku.notes())).length;
     await settled("Escape");
     assert.ok(!(await page.locator("#view").isVisible()));
