@@ -4,7 +4,7 @@
 import { cannotBeShown } from "./guard.js";
 import { Chains } from "./data/chain.js";
 import { checkProgram, readStore } from "./data/decode.js";
-import { countText, shownName, trimmed } from "./data/format.js";
+import { shownName, trimmed } from "./data/format.js";
 import { buildGroups, cycleGroup } from "./data/groups.js";
 import { Focus, HighlightedRows } from "./data/highlight.js";
 import { indexByKind, laneOfKind } from "./data/rows.js";
@@ -15,7 +15,6 @@ import { flagged } from "./data/values.js";
 import { axisOf, rangeText } from "./view/axis.js";
 import { rangeOfTime } from "./view/seek.js";
 import { SHORTEST, View } from "./view/view.js";
-import { overheadText } from "./draw/curves.js";
 import { hitAt } from "./draw/hit.js";
 import { Labels } from "./draw/labels.js";
 import { Layers } from "./draw/layers.js";
@@ -29,9 +28,8 @@ import { addressOf, followAddress, showAddress } from "./panel/address.js";
 import { Asked, listenToRequests } from "./panel/asked.js";
 import { showBanner } from "./panel/banner.js";
 import { showDetails } from "./panel/details.js";
-import { foldBy } from "./panel/fold.js";
 import { fillHelp } from "./panel/help.js";
-import { pressLegend } from "./panel/legend.js";
+import { pressLegend, showLegend } from "./panel/legend.js";
 import { showHover, showLines } from "./panel/lines.js";
 import { Listing } from "./panel/listing.js";
 import { listenToLook, lookChanged } from "./panel/look.js";
@@ -72,9 +70,9 @@ export class App {
     this.view = new View(store, this.groups[0].exec);
     this.highlight = new HighlightedRows(this.groups);
     this.search = new Search(store, this.highlight);
-    this.focus = new Focus(store, this.search, this.highlight);
+    this.focus = new Focus(store, this.search, this.highlight, this.groups[1]);
     this.look = new Look();
-    this.layers = new Layers(this, () => this.viewChanged());
+    this.layers = new Layers(this, () => (this.measured ? this.showDetails() : undefined, this.viewChanged()));
     this.picture = new Picture(this, byId("base"));
     this.overlay = new Overlay(this, byId("overlay"));
     this.labels = new Labels(this, byId("labels"), this);
@@ -83,7 +81,7 @@ export class App {
     this.views = new Views(this.view, {
       now: () => addressOf(this), show: (address) => showAddress(this, address), changed: () => this.noteAddress(),
     });
-    this.overview = new Overview(this, byId("overview"));
+    this.overview = new Overview(this, byId("overview"), () => this.asked.starts);
     this.axis = axisOf(store.meta.tracebase, this.view);
     /** The selected span, -1 for none. */
     this.selected = -1;
@@ -123,16 +121,10 @@ export class App {
   }
 
   start() {
-    const { meta, n } = this.store;
-    byId("title").textContent = shownName(meta.title);
-    // The most important facts come first: the rest is cut off if there is no room.
-    const about = (/** @type {string} */ kernel) =>
-      [countText(n, "span"), overheadText(this.store, this.view), meta.host, kernel, meta.cpuModel].filter((text) => text !== "").map(shownName).join("  \u00b7  ");
-    byId("about").textContent = about(meta.kernel.split(" ")[0]);
-    byId("about").title = about(meta.kernel);
+    byId("title").textContent = byId("title").title = shownName(this.store.meta.title);
     showBanner(this, byId("banner"));
-    byId("empty").hidden = n > 0;
-    fillHelp(this.help);
+    byId("empty").hidden = this.store.n > 0;
+    fillHelp(this);
     this.layers.fill(byId("layers"));
     this.listen();
     lookChanged(this);
@@ -168,7 +160,6 @@ export class App {
     byId("arcs").addEventListener("click", () => this.toggleArcs());
     byId("ipis").addEventListener("click", () => this.toggleIpis());
     byId("basetime").addEventListener("click", () => this.toggleRelative());
-    foldBy(byId("all-controls"), /** @type {HTMLElement} */ (document.querySelector("header")), ["Menu", "Close"]);
     byId("help-open").addEventListener("click", () => this.showHelp());
     new ResizeObserver(() => {
       if (this.takeSize()) this.drawNow();
@@ -250,6 +241,7 @@ export class App {
   rested() {
     if (this.view.order(this.groups)) this.viewChanged();
     byId("overlay").ariaLabel = `Timeline: ${rangeText(this.view)}`;
+    showLegend(this, byId("legend"));
     if (!this.listing || this.selected >= 0) return;
     this.list.range = null;
     // An unchanged list is not replaced: the user may be dragging over it.
@@ -460,17 +452,21 @@ export class App {
   toggleArcs() {
     this.showArcs = !this.showArcs;
     byId("arcs").ariaPressed = String(this.showArcs);
+    showLegend(this, byId("legend"));
     this.overlayChanged();
   }
 
   toggleIpis() {
     this.showIpis = !this.showIpis;
     byId("ipis").ariaPressed = String(this.showIpis);
+    showLegend(this, byId("legend"));
     this.overlayChanged();
   }
 
   toggleLegend() {
     byId("legend").hidden = !byId("legend").hidden;
+    byId("toggle-legend").ariaPressed = String(!byId("legend").hidden);
+    showLegend(this, byId("legend"));
   }
 
   startSearch() {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 
 // A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
 import { EVENT } from "../../postprocess/viewer/data/tables.js";
+import { choose, cycled, fillIn, stateOf } from "./menu.mjs";
 
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -36,7 +37,7 @@ export const drawn = {
   async layers(page, { dials }) {
     const drawnNow = () => ask(page, () => __ku.drawn());
     const click = async (id, shift) => {
-      await page.locator(`#layer-${id}`).click(shift ? { modifiers: ["Shift"] } : {});
+      await cycled(page, id, shift ? -1 : 1);
       await settle(page);
       return drawnNow();
     };
@@ -325,9 +326,14 @@ export const drawn = {
     await page.keyboard.press("u");
     await settle(page);
     assert.deepEqual(await events(), [-7]);
+    // The legend opens on demand, and has what is in sight.
+    assert.ok(await page.locator("#legend").isHidden());
+    await page.keyboard.press("l");
+    assert.deepEqual(await page.locator("#legend button").allTextContents(), ["idle", "IPI"]);
+    await page.keyboard.press("u");
     const legend = await page.locator("#legend button").allTextContents();
     assert.deepEqual(legend, ["idle", "wakeup", "IPI"]);
-    await page.fill("#min", "10 ns");
+    await fillIn(page, "options", "#min", "10 ns");
     await page.locator("#legend button", { hasText: "wakeup" }).click();
     await settle(page);
     assert.deepEqual(await ask(page, () => [__ku.search().pattern, __ku.search().count]), ["kind:wakeup", 1]);
@@ -335,7 +341,7 @@ export const drawn = {
     assert.equal(await page.locator("#legend button", { hasText: "wakeup" }).getAttribute("aria-pressed"), "true");
     assert.equal(await page.inputValue("#min"), "10 ns");
     assert.match(await page.locator("#legend button", { hasText: "wakeup" }).getAttribute("title"), /^from the waker/);
-    await page.fill("#min", "");
+    await fillIn(page, "options", "#min", "");
     await page.locator("#legend button", { hasText: "wakeup" }).click();
     await settle(page);
     assert.equal((await ask(page, () => __ku.search())).active, false, "a second click does not end the search");
@@ -348,9 +354,9 @@ export const drawn = {
     const { begin } = await ask(page, () => __ku.view());
     await ask(page, (t) => __ku.show(t, t + 40_000), begin);
     const tags = async (state) => {
-      await page.locator("#layer-names").click();
+      await cycled(page, "names");
       await settle(page);
-      assert.equal(await page.locator("#layer-names").textContent(), `Names: ${state}`);
+      assert.equal(await stateOf(page, "names"), state);
       return ask(page, () => __ku.drawn().tags.map((i) => __ku.span(i)));
     };
     const threads = await tags("threads");
@@ -426,12 +432,12 @@ export const drawn = {
     await page.locator("#labels .row", { hasText: "short.111" }).click();
     await ask(page, () => __ku.show(305_000, 315_000));
     assert.deepEqual(await labels(), ["short.111", "short-lived.130", "short.131"], "a highlighted row hides");
-    await page.locator("#layer-rows").click();
+    await cycled(page, "rows");
     await settle(page);
     assert.equal((await labels()).length, 120);
     assert.equal((await rowsOf(page, "CPU")).length, 1);
     // A row in sight stays where it is while others above it hide.
-    await page.locator("#layer-rows").click();
+    await cycled(page, "rows");
     await ask(page, () => {
       __ku.show(100_000, 900_000);
       __ku.app.view.scrollRows(1e9);
@@ -467,8 +473,8 @@ export const drawn = {
     const all = [50, 51, 52, 53, 54].map((pid) => `worker.${pid}`);
     assert.deepEqual(await shows(15_000, 25_000), all);
     for (const state of ["programs", "that run"]) {
-      await page.locator("#layer-rows").click({ modifiers: ["Shift"] });
-      assert.equal(await page.locator("#layer-rows").textContent(), `Rows: ${state}`);
+      await cycled(page, "rows", -1);
+      assert.equal(await stateOf(page, "rows"), state);
     }
     await settle(page);
     assert.deepEqual(await shows(15_000, 25_000), ["worker.51", "worker.52"]);
@@ -493,7 +499,7 @@ export const drawn = {
     await ask(page, () => __ku.toggle("PID"));
     await settle(page);
     assert.deepEqual(await heights(), before, "CPUs lose height to five threads");
-    for (let back = 0; back < 2; back++) await page.locator("#layer-rows").click({ modifiers: ["Shift"] });
+    for (let back = 0; back < 2; back++) await cycled(page, "rows", -1);
     await settle(page);
     const box = await page.locator("#overlay").boundingBox();
     const labels = async () => (await rowsOf(page, "PID")).map((r) => r.label);
@@ -534,8 +540,8 @@ export const drawn = {
     const standing = (...pids) => page.waitForFunction((wanted) =>
       __ku.rows().filter((r) => r.group === "PID" && r.row >= 0).map((r) => r.label).join() === wanted, pids.map((pid) => `worker.${pid}`).join());
     await standing(50, 51, 52, 53, 54);
-    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name", "process"].map((by) => `Order: ${by}`));
-    await menu.selectOption("Order: CPU time");
+    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name", "process"]);
+    await choose(page, "order", "CPU time");
     await standing(52, 53, 50, 51, 54);
     // The names stand beside their rows, and a click finds what is drawn there.
     await settle(page);
@@ -555,14 +561,14 @@ export const drawn = {
     // An address brings its order along.
     await ask(page, () => (location.hash = "#t=0.0002..0.0003&open=CPU,PID&draw=order.3"));
     await standing(50, 51, 52, 53, 54);
-    assert.equal(await menu.inputValue(), "Order: name");
-    await menu.selectOption("Order: process");
+    assert.equal(await menu.inputValue(), "name");
+    await choose(page, "order", "process");
     await standing(52, 53, 51, 54, 50);
     // Folded, processes stand in the place of threads, and what is done with the page is about their rows.
-    await menu.selectOption("Order: number");
+    await choose(page, "order", "number");
     const fold = page.locator("#layer-fold");
-    assert.deepEqual(await fold.locator("option").allTextContents(), ["Fold: none", "Fold: kernel threads", "Fold: process"]);
-    await fold.selectOption("Fold: process");
+    assert.deepEqual(await fold.locator("option").allTextContents(), ["none", "kernel threads", "process"]);
+    await choose(page, "fold", "process");
     await page.keyboard.press("0");
     await settle(page);
     const labels = async (group) => (await rowsOf(page, group)).map((r) => r.label);
@@ -583,11 +589,11 @@ export const drawn = {
     // They have an order, too.
     await page.keyboard.press("0");
     await settle(page);
-    await menu.selectOption("Order: CPU time");
+    await choose(page, "order", "CPU time");
     await settle(page);
     assert.deepEqual([(await labels("PROC")).toSorted(), (await labels("PROC")).at(-1)], [folded.toSorted(), "worker.52"]);
-    await menu.selectOption("Order: number");
-    await fold.selectOption("Fold: none");
+    await choose(page, "order", "number");
+    await choose(page, "fold", "none");
     await settle(page);
     assert.deepEqual([(await labels("PID")).length, await labels("PROC")], [5, []]);
     return {};
@@ -884,15 +890,15 @@ export const drawn = {
     await settle(page);
     await page.locator("#labels .row", { hasText: "worker.51" }).click();
     await page.locator("#labels .group", { hasText: "Threads" }).click();
-    await page.locator("#layer-counters").click();
-    await page.locator("#layer-marks").click();
+    await cycled(page, "counters");
+    await cycled(page, "marks");
     await page.waitForFunction(() => ["lit=", "only=", "draw=", "counters", "marks"].every((part) => location.hash.includes(part)));
     const was = await said();
     assert.deepEqual(was.lit, ["worker.51"]);
     await page.reload();
     await page.waitForFunction(() => window.__ku?.ready === true);
     assert.deepEqual(await said(), was);
-    assert.equal(await page.locator("#layer-counters").textContent(), "IPC: kernel");
+    assert.equal(await stateOf(page, "counters"), "kernel");
     await ask(page, () => (location.hash = "#lit=CPU.7-NO.1-PID.x&only=PID&draw=marks.9-no.1-freq"));
     await page.waitForFunction(() => !__ku.app.highlight.active);
     assert.equal((await said()).layers.marks, "all");

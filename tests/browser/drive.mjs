@@ -17,6 +17,7 @@ import { filters } from "./filters.mjs";
 import { frame } from "./frame.mjs";
 import { requests } from "./requests.mjs";
 import { machines } from "./machines.mjs";
+import { clickIn, fillIn, inMenu } from "./menu.mjs";
 import { small } from "./small.mjs";
 
 const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href);
@@ -150,25 +151,25 @@ const scenarios = {
     const inverted = () => page.locator("#invert").getAttribute("aria-pressed");
     for (const { pattern, min, max, invert, count, total } of expected.searches) {
       await page.fill("#pattern", pattern);
-      await page.fill("#min", min);
-      await page.fill("#max", max);
-      if ((await inverted()) !== String(invert)) await page.click("#invert");
+      await fillIn(page, "options", "#min", min);
+      await fillIn(page, "options", "#max", max);
+      if ((await inverted()) !== String(invert)) await clickIn(page, "options", "#invert");
       await settle(page);
       const found = await ask(page, () => __ku.search());
       assert.deepEqual([pattern, found.count, found.total], [pattern, count, count > 0 ? total : found.total]);
       await assertCounted(page, found.text);
       answers.push(found.text);
     }
-    await page.fill("#min", "soon");
+    await fillIn(page, "options", "#min", "soon");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a duration");
-    for (const id of ["#min", "#max"]) await page.fill(id, "");
+    for (const id of ["#min", "#max"]) await fillIn(page, "options", id, "");
     await page.fill("#pattern", "[");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a regular expression");
     await page.fill("#pattern", "^PAGE_FAULT$");
     assert.equal((await ask(page, () => __ku.search())).count, 0);
-    await page.click("#ignore-case");
+    await clickIn(page, "options", "#ignore-case");
     assert.equal((await ask(page, () => __ku.search())).count, expected.searches[1].count);
     return answers;
   },
@@ -393,9 +394,9 @@ const scenarios = {
     });
     await page.keyboard.press("w");
     await page.locator("#labels .group").last().click();
-    await page.click("#ignore-case");
+    await clickIn(page, "options", "#ignore-case");
     await page.fill("#pattern", "PAGE_|&=#é");
-    await page.fill("#min", "20 ns");
+    await fillIn(page, "options", "#min", "20 ns");
     await page.waitForFunction(() => location.hash.includes("min=20"));
     const was = await shown();
     assert.ok(was.count > 0 && was.open.length === 2 && was.t1 - was.t0 < end - begin, JSON.stringify(was));
@@ -435,8 +436,7 @@ const scenarios = {
     await settle(page);
     assert.equal(await first(), was - 300, "Alt and the wheel do not scroll");
     // As others have it, if one wants: the wheel scrolls, with Ctrl it zooms.
-    await page.locator("nav").getByText("Look").click();
-    await page.selectOption("#look-wheel", "rows");
+    await inMenu(page, "view", () => page.selectOption("#look-wheel", "rows"));
     await page.keyboard.press("Escape");
     const range = await view(page);
     await page.mouse.move(box.x + 200, box.y + 200);

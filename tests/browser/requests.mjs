@@ -2,6 +2,8 @@
 // Scenarios about requests.
 import assert from "node:assert/strict";
 
+import { openStart } from "./menu.mjs";
+
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
@@ -63,6 +65,18 @@ export const requests = {
     // Each line is another event.
     assert.ok(compared.event_count > 1 && said.includes(`${compared.event_count} events; the longest: `), said);
     assert.equal((await linesOf(page, ".listed")).length, Math.min(compared.event_count, 30));
+
+    // Ticks below the strip show where the slow ones begin.
+    const ticks = await ask(page, () => {
+      const { overview, asked: { starts }, palette } = __ku.app;
+      const copy = new OffscreenCanvas(overview.canvas.width, 1).getContext("2d");
+      copy.drawImage(overview.canvas, 0, -33);
+      const seen = new Uint32Array(copy.getImageData(0, 0, overview.canvas.width, 1).data.buffer);
+      const wanted = new Set([...starts].map((start) => Math.floor(((start - overview.begin) / overview.length) * overview.width)));
+      return { drawn: [...seen].flatMap((c, x) => (c === pixel(palette.css.chain) ? [x] : [])), wanted: [...wanted], count: starts.length };
+    });
+    assert.equal(ticks.count, slow.count);
+    assert.deepEqual(ticks.drawn, ticks.wanted);
 
     // The first request of the list fills the picture, and its path lies over the rows.
     const before = await ask(page, () => __ku.view());
@@ -166,7 +180,7 @@ export const requests = {
     // The slowest, of three events at most, stand in Start here, each a link.
     const slowest = await ask(page, () => __ku.app.asked.eventsOf(__ku.app.asked.requests, null).list.slice(0, 3).map(({ longest }) => longest));
     for (const [k, number] of slowest.entries()) {
-      await page.getByRole("button", { name: "Start here" }).click();
+      await openStart(page);
       const lines = await page.locator("#start button").evaluateAll((all) => all.map((line) => line.firstChild.textContent));
       assert.deepEqual(lines.slice(0, 1 + slowest.length), ["Why requests are slow", "The slowest request", "The second", "The third"].slice(0, 1 + slowest.length));
       assert.equal(lines.filter((line) => line === "The slowest request").length, 1);
@@ -179,7 +193,7 @@ export const requests = {
     for (let step = 0; step < 3; step++) await press(page, "Escape");
     await page.setViewportSize({ width: 400, height: 800 });
     await settle(page);
-    await page.getByRole("button", { name: "Start here" }).click();
+    await openStart(page);
     await page.locator("#start button").nth(1).click();
     await page.waitForSelector("#details .strip");
     await settle(page);

@@ -25,6 +25,7 @@ fn requests_are_compared_as_in_the_terminal_and_shown_with_their_paths() {
     page::render_with(&spans, carried(&spans).as_ref(), &mut fs::File::create(&page).unwrap()).unwrap();
     let expected = serde_json::to_value(&why).unwrap();
     chromium::run("requests", &page, &expected);
+    chromium::run("calm", &page, &json!({ "first": true }));
 }
 
 #[test]

@@ -7,6 +7,7 @@ import { pathToFileURL } from "node:url";
 
 // A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
 import { EVENT } from "../../postprocess/viewer/data/tables.js";
+import { clickIn, fillIn, openStart } from "./menu.mjs";
 
 /** Colours may differ by this much, of 255, and this many of a thousand pixels by more than that: fonts are not the same everywhere. */
 const COLOR_SLACK = 40;
@@ -129,13 +130,13 @@ export const tools = {
     const before = await plot(page);
     await page.keyboard.press(">");
     await settle(page);
-    const size = () => ask(page, () => document.querySelector("#title").getBoundingClientRect().height);
+    const size = () => ask(page, () => document.querySelector("header").getBoundingClientRect().height);
     const larger = await size();
     await page.keyboard.press("<");
     await settle(page);
     assert.ok(larger > (await size()) * 1.1, "> does not enlarge the text");
     assert.deepEqual(await plot(page), before);
-    await page.locator("nav").getByText("Look").click();
+    await page.locator("#view-open").click();
     await page.selectOption("#look-aspect", "2:1");
     await settle(page);
     const shaped = await plot(page);
@@ -334,9 +335,9 @@ export const tools = {
     assert.ok(width(second) < width(first) / 2);
     assert.ok(Math.abs(width(await press("Backspace")) - width(first)) <= 2, "Backspace does not go back");
     await press("0");
-    await page.click("#back");
+    await clickIn(page, "view", "#back");
     assert.ok(Math.abs(width(await view(page)) - width(first)) <= 2, "the button does not go back from the whole");
-    await page.locator("nav").getByText("Views").click();
+    await page.locator("#view-open").click();
     await page.getByLabel("Name of view 2").fill("the <i>slow</i> one");
     await page.click("#save-view");
     await page.getByTitle("Forget view 1").click();
@@ -502,7 +503,7 @@ export const tools = {
   async start(page) {
     const menu = page.locator("#start");
     const lines = menu.locator("button");
-    const open = () => page.locator("nav").getByText("Start here").click();
+    const open = () => openStart(page);
     assert.ok(await menu.isHidden());
     await open();
     const texts = await lines.evaluateAll((all) => all.map((line) => [...line.childNodes].map((part) => part.textContent)));
@@ -587,6 +588,15 @@ export const tools = {
     await page.keyboard.press("v");
     await page.getByLabel("Kinds").selectOption("calls");
     await page.getByLabel("Where").selectOption("whole");
+    // The recorder's own calls are listed once they are asked for.
+    const recorders = () => ask(page, () => {
+      const { list } = __ku.app;
+      return [...list.collect()].filter((c) => threadText(list.spans, list.spans.pids[list.store.pid[c]]).startsWith("kutrace_control") && list.store.kind[c] === Kind.SYSCALL).length;
+    });
+    assert.equal(await recorders(), 0);
+    await ask(page, () => __ku.cycle("recorder"));
+    await page.waitForFunction(() => __ku.app.list.key === __ku.app.list.shown);
+    assert.ok((await recorders()) > 0);
     const { made, counted } = await ask(page, () => {
       const { list, store: { meta: { counts }, names } } = __ku.app;
       const { store } = list;
@@ -612,7 +622,7 @@ export const tools = {
     await page.keyboard.press("Escape");
     // A duration is that of the whole, and what it returned is searched, too.
     await page.fill("#pattern", "epoll_wait.*=1");
-    await page.fill("#min", "1 ms");
+    await fillIn(page, "options", "#min", "1 ms");
     await settle(page);
     const { listed, wanted } = await ask(page, () => {
       const { list } = __ku.app;
@@ -908,13 +918,17 @@ export const tools = {
       await page.keyboard.press("Tab");
       reached.add(await ask(page, () => document.activeElement.id || document.activeElement.textContent));
     }
-    for (const id of ["overlay", "pattern", "whole", "help-open", "invert"]) assert.ok(reached.has(id), `Tab does not reach ${id}`);
-    await page.locator('[popovertarget="look"]').focus();
+    for (const id of ["overlay", "pattern", "options-open", "view-open", "help-open"]) assert.ok(reached.has(id), `Tab does not reach ${id}`);
+    await page.locator('[popovertarget="view"]').focus();
     await settled("Enter");
-    assert.ok(await page.locator("#look").isVisible());
+    assert.ok(await page.locator("#view").isVisible());
+    // The arrow keys move in a menu.
+    await page.waitForFunction(() => document.activeElement.textContent === "Start here");
+    await settled("ArrowDown");
+    assert.equal(await ask(page, () => document.activeElement.id), "whole");
     const notes = (await ask(page, () => __ku.notes())).length;
     await settled("Escape");
-    assert.ok(!(await page.locator("#look").isVisible()));
+    assert.ok(!(await page.locator("#view").isVisible()));
     assert.equal((await ask(page, () => __ku.notes())).length, notes);
     return { keys: help.length };
   },

@@ -34,6 +34,13 @@ test("of each reason the longest wait of a thread that runs user code, longest f
   assert.deepEqual(extremes(spans).waits.map(times), [[70, 160], [0, 30]]);
 });
 
+test("the recorder's own waits and calls are left out", () => {
+  const own = 9;
+  const named = { start: 0, dur: 5, pid: own, cpu: 1, event: EVENT.USER + own, name: `kutrace_control.${own}` };
+  const found = extremes([named, { ...call(10, 900, own, 3, 1), cpu: 1 }, wait(920, 800, own, "d"), user(0, 2, 5), call(10, 20, 5, 3, 1), wait(40, 30, 5, "d")]);
+  assert.deepEqual([times(found.call), found.waits.map(times)], [[10, 30], [[40, 70]]]);
+});
+
 test("requests last until their response, and the three longest are named", () => {
   const { RPC_REQUEST: begins, RPC_RESPONSE: ends } = EVENT;
   const spans = [

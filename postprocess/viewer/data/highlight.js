@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Highlighted rows: spans on a highlighted row keep their colour on every row; all others are grey.
 
+import { kernelThreads } from "./groups.js";
+import { WAIT_A } from "./kind.js";
+import { recorderThreads } from "./recorder.js";
 import { indexByRow, laneOf, putInstantsFirst } from "./rows.js";
 import { Kind } from "./tables.js";
 /**
@@ -60,13 +63,20 @@ export class HighlightedRows {
   }
 }
 
+/** Waits of a thread without work: for another task, for time to pass. */
+const IDLE_WAITS = Object.freeze(["k", "t"].map((letter) => WAIT_A + letter.charCodeAt(0) - 97));
+
 /** The spans that keep their colour: the matches of the search that are also on highlighted rows. */
 export class Focus {
-  /** @param {Store} store @param {Search} search @param {HighlightedRows} highlight */
-  constructor(store, search, highlight) {
+  /** @param {Store} store @param {Search} search @param {HighlightedRows} highlight @param {Group} threads */
+  constructor(store, search, highlight, threads) {
     this.store = store;
     this.search = search;
     this.highlight = highlight;
+    /** By place in the list of threads, 1 for those of the kernel and of the recorder. */
+    this.quiet = recorderThreads(store);
+    const rows = kernelThreads(store, threads);
+    store.pids.forEach((pid, k) => (this.quiet[k] ||= rows[threads.rowOfKey.get(pid) ?? -1] ?? 0));
     this.version = highlight.version;
     /** @type {Map<Group, Lane>} */
     this.lanes = new Map();
@@ -79,6 +89,12 @@ export class Focus {
   /** @param {number} i */
   shows(i) {
     return this.search.shows(i) && this.highlight.shows(i);
+  }
+
+  /** True for the wait of a thread of the kernel, or of the recorder, that has nothing to do: drawn without a colour. @param {number} i */
+  sleeps(i) {
+    const { kind, event, events, pid } = this.store;
+    return kind[i] === Kind.WAIT && this.quiet[pid[i]] === 1 && IDLE_WAITS.includes(events[event[i]]);
   }
 
   /** True if all spans of a row keep their colour. @param {Group} group @param {number} row */

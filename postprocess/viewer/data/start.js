@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Starting points for a user who knows nothing of a trace: its extremes, found in one pass on request.
 
+import { recorderThreads } from "./recorder.js";
 import { EVENT, Kind } from "./tables.js";
 /**
  * @import {Calls} from "./calls.js"
@@ -17,7 +18,7 @@ export const REQUESTS_MAX = 3;
 /**
  * Extremes of a trace: for each reason, the longest wait of a thread that runs user code, longest first; the longest
  * system call, from the start of its first piece to the end of its last; the longest requests; the longest time that
- * a CPU stood still, and how often CPUs did.
+ * a CPU stood still, and how often CPUs did. The recorder's own waits and calls are left out.
  * @typedef {{waits: Stretch[], call: Stretch | null, requests: Stretch[], stall: Stretch | null, stalls: number}} Extremes
  */
 
@@ -28,7 +29,8 @@ const isLonger = (best, from, to) => !best || to - from > best.to - best.from;
 export function extremesOf(store, calls) {
   const { n, start, dur, kind, pid, pids, event, events, rpc } = store;
   const runs = new Uint8Array(pids.length);
-  for (let i = 0; i < n; i++) if (kind[i] === Kind.USER && pids[pid[i]] > 0) runs[pid[i]] = 1;
+  const recorder = recorderThreads(store);
+  for (let i = 0; i < n; i++) if (kind[i] === Kind.USER && pids[pid[i]] > 0 && recorder[pid[i]] === 0) runs[pid[i]] = 1;
   /** The requests in progress, by number. @type {Map<number, number>} */
   const served = new Map();
   /** The longest wait, by event. @type {Map<number, Stretch>} */
@@ -62,7 +64,7 @@ export function extremesOf(store, calls) {
   const { store: whole, first } = calls;
   for (let k = 0; k < whole.n; k++) {
     const from = whole.start[k];
-    if (whole.kind[k] === Kind.SYSCALL && isLonger(found.call, from, from + whole.dur[k])) found.call = { i: first[k], from, to: from + whole.dur[k] };
+    if (whole.kind[k] === Kind.SYSCALL && recorder[whole.pid[k]] === 0 && isLonger(found.call, from, from + whole.dur[k])) found.call = { i: first[k], from, to: from + whole.dur[k] };
   }
   found.waits = [...waits.values()].sort((a, b) => b.to - b.from - (a.to - a.from));
   return found;

@@ -58,10 +58,12 @@ export class Totals {
    * @param {{shows: (i: number) => boolean, finds: (call: number) => boolean, calls: Calls}} search
    * @param {number} from
    * @param {number} to
+   * @param {(i: number) => boolean} leavesOut true for what counts for its CPU alone
    */
-  constructor(store, [cpus, threads], search, from, to) {
+  constructor(store, [cpus, threads], search, from, to, leavesOut = () => false) {
     this.store = store;
     this.search = search;
+    this.leavesOut = leavesOut;
     this.from = from;
     this.to = to;
     cpus.keys.forEach((_, row) => this.addRow(cpus.exec, row, firstInRow(store, cpus.exec, row, from)));
@@ -75,7 +77,7 @@ export class Totals {
     const { names, pieces, search, from, to } = this;
     for (const key of pieces) Object.assign(/** @type {Sum} */ (names.get(key)), { count: 0, whole: 0 });
     for (let call = 0; call < n && start[call] < to; call++) {
-      if (start[call] + dur[call] <= from || !pieces.has(name[call]) || !search.finds(call)) continue;
+      if (start[call] + dur[call] <= from || !pieces.has(name[call]) || !search.finds(call) || this.leavesOut(first[call])) continue;
       const sum = /** @type {Sum} */ (names.get(name[call]));
       sum.count++;
       sum.whole += this.inside(store, call);
@@ -99,9 +101,10 @@ export class Totals {
     const { kind, name, cpu, cpus, pid, pids } = this.store;
     const time = this.inside(this.store, i);
     const part = partOf(kind[i]);
+    if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
+    if (this.leavesOut(i)) return;
     this.count(part === "wait" ? this.waits : this.names, name[i], part, time);
     if (isPiece(kind[i])) this.pieces.add(name[i]);
-    if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
     if (part !== "idle" && pids[pid[i]] > 0) this.count(this.threads, pids[pid[i]], part, time);
     if (part !== "idle" && !isPiece(kind[i])) this.rank(part === "wait" ? this.longestWaits : this.longest, this.store, i, i);
   }

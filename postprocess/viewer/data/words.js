@@ -11,7 +11,7 @@ export const MEANINGS = {
   [Kind.LOW_POWER]: ["low power", "the CPU has nothing to do, and sleeps"],
   [Kind.C_EXIT]: ["leaving low power", "the time that the CPU takes to wake up"],
   [Kind.GUEST]: ["guest", "the thread of a virtual CPU runs its guest"],
-  [Kind.SCHED]: ["scheduler", "the kernel chooses what runs next"],
+  [Kind.SCHED]: ["scheduler", "the kernel chooses the next thread"],
   [Kind.LOST]: ["nothing recorded", "events were lost here, or recording had not begun"],
   [Kind.OFFLINE]: ["offline", "the CPU was offline"],
   [Kind.STALLED]: ["stood still", "the host, or the firmware, did not let the CPU run"],

@@ -239,7 +239,8 @@ export class RowLines {
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
       if (b <= a) continue;
-      this.wait(i, from, to, this.colors(i) ? palette.waitPixel(store, i) : palette.grey);
+      if (this.focus.sleeps(i)) this.line.fill(this.greys ? palette.grey : palette.dots, a, b);
+      else this.wait(i, from, to, this.colors(i) ? palette.waitPixel(store, i) : palette.grey);
     }
   }
 

@@ -107,7 +107,7 @@ export class Labels {
     const label = /** @type {HTMLButtonElement} */ (textElement("button", foldSign(section)));
     label.type = "button";
     label.className = "fold";
-    label.title = `${section.title}: ${section.folded ? "show" : "hide"} what its guest does`;
+    label.title = `${section.title}: ${section.folded ? "show" : "hide"} the activity of its guest`;
     label.tabIndex = -1;
     label.setAttribute("aria-expanded", String(!section.folded));
     label.addEventListener("click", () => this.commands.toggleSection(section));

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Layers drawn in addition to execution, and their switches: a click goes to the next state, a Shift-click back.
+// Layers drawn in addition to execution, and what is listed; each has a menu of its states.
 
 import { valueOf } from "../data/format.js";
 import { isAbsent, isIdle, isKernel } from "../data/kind.js";
+import { recorderThreads } from "../data/recorder.js";
 import { foldedThreads, foldOf, foldsOf, isFolded, isOfThreads } from "../data/groups.js";
 import { ORDERS } from "../data/order.js";
 import { FLAG, Kind } from "../data/tables.js";
 import { roomOfBars } from "./bars.js";
 import { FREQ_HEIGHT, SAMPLES_HEIGHT } from "./strips.js";
-import { actionButton, byId, textElement } from "../dom.js";
+import { byId, textElement } from "../dom.js";
 /**
  * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
@@ -20,9 +21,8 @@ import { actionButton, byId, textElement } from "../dom.js";
 const FREQ_RANGE_MIN = 9;
 
 /**
- * A switch: its states in the order of clicks, the first of which draws most; `state` is the index of the current one.
- * A `menu` offers its states to choose from.
- * @typedef {{id: string, title: string, name: string, states: string[], state: number, menu?: boolean}} Layer
+ * A switch: its states, the first of which draws most; `state` is the index of the current one.
+ * @typedef {{id: string, title: string, name: string, states: string[], state: number}} Layer
  */
 
 export class Layers {
@@ -39,16 +39,17 @@ export class Layers {
     const counted = counters === FLAG.IPC ? "IPC" : counters === FLAG.LLC ? "LLC" : "IPC, LLC";
     /** @type {[boolean, Layer][]} */
     const all = [
-      [true, { id: "names", name: "Names", title: "Names: inside spans; also of each thread where it first runs in sight; of all spans", states: ["inside", "threads", "all"], state: 0 }],
-      [marks.ids.length > 0, { id: "marks", name: "Marks", title: "Marks: all, text (a, c), numbers (b, d), none", states: ["all", "a c", "b d", "off"], state: 0 }],
+      [true, { id: "names", name: "Names", title: "Inside spans; also of each thread where it first runs in sight; of all spans", states: ["inside", "threads", "all"], state: 0 }],
+      [marks.ids.length > 0, { id: "marks", name: "Marks", title: "All, text (a, c), numbers (b, d), none", states: ["all", "a c", "b d", "off"], state: 0 }],
       [groups[1].bars.ids.length > 0, { id: "locks", name: kinds.has(Kind.LOCK) ? "Locks" : "Parts", title: "Locks held and tried, and parts of programs, on the rows of threads", states: ["on", "off"], state: 0 }],
-      [kinds.has(Kind.FREQ), { id: "freq", name: "Freq", title: "Frequency below the rows of CPUs", states: ["on", "off"], state: slow ? 1 : 0 }],
+      [kinds.has(Kind.FREQ), { id: "freq", name: "Frequency", title: "Of each CPU, below its row", states: ["on", "off"], state: slow ? 1 : 0 }],
       [kinds.has(Kind.SAMPLE), { id: "samples", name: "Samples", title: "Samples of the program counter above the rows of CPUs", states: ["busy", "idle", "off"], state: 0 }],
       [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],
-      [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight; those in sight but the kernel's threads", states: ["in sight", "all", "that run", "programs"], state: 0 }],
+      [true, { id: "rows", name: "Rows", title: "Those with anything in sight; all, where they are; those on which something runs in sight; those in sight but the kernel's threads", states: ["in sight", "all", "that run", "programs"], state: 0 }],
     ];
-    all.push([groups[1].keys.length > 1, { id: "fold", name: "Fold", title: "One row for several threads: none; one for all kernel threads; one for each process, control group, machine", states: ["none", ...foldsOf(store)], state: 0, menu: true }]);
-    all.push([groups[1].keys.length > 1, { id: "order", name: "Order", title: "The order of threads, or of what they are folded by: by number, by CPU time in sight, by when they first ran, by name, by process", states: [...ORDERS], state: 0, menu: true }]);
+    all.push([groups[1].keys.length > 1, { id: "fold", name: "Fold", title: "One row for several threads: none; one for all kernel threads; one for each process, control group, machine", states: ["none", ...foldsOf(store)], state: 0 }]);
+    all.push([groups[1].keys.length > 1, { id: "order", name: "Order", title: "The order of rows: by number, by CPU time in sight, by when they first ran, by name, by process", states: [...ORDERS], state: 0 }]);
+    all.push([recorderThreads(store).includes(1), { id: "recorder", name: "Recorder", title: "The recorder\u2019s own threads in Start here, totals and tables", states: ["left out", "listed"], state: 0 }]);
     this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
     /** The initial states when the page opens. */
     this.first = this.list.map((layer) => layer.state);
@@ -120,43 +121,26 @@ export class Layers {
     return state === "all" || (state === "kernel" && isKernel(kind)) || (state === "user" && kind === Kind.USER);
   }
 
-  /** Makes the switches. @param {HTMLElement} element */
+  /** Makes the menus. @param {HTMLElement} element */
   fill(element) {
     element.replaceChildren(...this.list.map((layer) => {
-      if (layer.menu) return this.menu(layer);
-      const button = actionButton("", `${layer.title}; Shift-click goes back`, () => {});
-      button.id = `layer-${layer.id}`;
-      button.addEventListener("click", (e) => this.cycle(layer.id, e.shiftKey ? -1 : 1));
-      return button;
+      const label = textElement("label", layer.name);
+      const select = document.createElement("select");
+      select.id = `layer-${layer.id}`;
+      label.title = layer.title;
+      select.append(...layer.states.map((state) => textElement("option", state)));
+      select.addEventListener("change", () => this.set(layer, select.selectedIndex));
+      label.append(select);
+      return label;
     }));
     this.show();
   }
 
-  /** A menu of a layer's states. @param {Layer} layer */
-  menu(layer) {
-    const select = document.createElement("select");
-    select.id = `layer-${layer.id}`;
-    select.title = select.ariaLabel = layer.title;
-    select.append(...layer.states.map((state) => textElement("option", `${layer.name}: ${state}`)));
-    select.addEventListener("change", () => {
-      this.set(layer, select.selectedIndex);
-      // Return the keyboard to the picture.
-      byId("overlay").focus();
-    });
-    return select;
-  }
-
-  /** Updates the switches to the current states. */
+  /** Updates the menus to the current states. */
   show() {
     for (const layer of this.list) {
-      const button = byId(`layer-${layer.id}`);
-      if (!button) continue;
-      if (layer.menu) {
-        button.selectedIndex = layer.state;
-        continue;
-      }
-      button.textContent = `${layer.name}: ${layer.states[layer.state]}`;
-      button.ariaPressed = String(layer.states[layer.state] !== "off");
+      const select = byId(`layer-${layer.id}`);
+      if (select) select.selectedIndex = layer.state;
     }
   }
 

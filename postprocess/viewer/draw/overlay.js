@@ -216,7 +216,7 @@ export class Overlay {
       }
       const a = Math.max(times.x(store.start[i]), 0);
       const b = Math.min(times.x(store.start[i] + store.dur[i]), view.width);
-      if (b - a < 24) continue;
+      if (b - a < 24 || (focus.sleeps(i) && !(focus.active && focus.shows(i)))) continue;
       const letter = waitLetter(store.events[store.event[i]]);
       const word = b - a > 180 ? shownName(store.names[store.name[i]]) : letter;
       const width = this.lettering.widthOf(word, size + 100);

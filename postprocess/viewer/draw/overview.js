@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The strip above the picture: the load of all CPUs over the whole trace, the visible range, the places of matches.
+// The strip above the picture: the load of all CPUs over the whole trace, the visible range, the places of matches or of slow requests.
 
 import { isAbsent, isIdle, isKernel } from "../data/kind.js";
 import { seekStart } from "../data/rows.js";
@@ -41,8 +41,10 @@ export class Overview {
   /**
    * @param {{store: Store, groups: Group[], view: View, search: Search, look: Look}} parts
    * @param {HTMLCanvasElement} canvas
+   * @param {() => ArrayLike<number>} starts of the requests that the panel compares, in order
    */
-  constructor({ store, groups, view, search, look }, canvas) {
+  constructor({ store, groups, view, search, look }, canvas, starts) {
+    this.starts = starts;
     this.store = store;
     this.groups = groups;
     this.view = view;
@@ -146,7 +148,8 @@ export class Overview {
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.fillStyle = palette.css.back;
     c.fillRect(0, BARS_HEIGHT, width, MATCHES_HEIGHT);
-    this.matches();
+    if (this.search.active) this.matches();
+    else this.requests();
     this.window();
   }
 
@@ -184,13 +187,24 @@ export class Overview {
   matches() {
     const { context: c, width, begin, length } = this;
     const { search, store, look: { palette } } = this;
-    if (!search.active) return;
     const { ids } = search;
     c.fillStyle = palette.css.measure;
     for (let x = 0, k = 0; x < width && k < ids.length; x++) {
       const next = seekStart(store.start, ids, k, ids.length, begin + ((x + 1) / width) * length);
       if (next > k) c.fillRect(x, BARS_HEIGHT + 1, 1, MATCHES_HEIGHT - 2);
       k = next;
+    }
+  }
+
+  /** Draws a tick wherever a request of the panel begins. */
+  requests() {
+    const { context: c, width, begin, length } = this;
+    const starts = this.starts();
+    c.fillStyle = this.look.palette.css.chain;
+    for (let k = 0, last = -1; k < starts.length; k++) {
+      const x = Math.floor(((starts[k] - begin) / length) * width);
+      if (x > last) c.fillRect(x, BARS_HEIGHT + 1, 1, MATCHES_HEIGHT - 2);
+      last = x;
     }
   }
 

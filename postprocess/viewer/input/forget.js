@@ -2,9 +2,10 @@
 // Esc undoes one thing.
 
 import { toggleList } from "../panel/list.js";
+import { byId } from "../dom.js";
 /** @import {App} from "../main.js" */
 
-/** Clears one thing: the path of wakeups, the whole call, the selection, a request, the table, the measured range, the search, the highlight. @param {App} app */
+/** Clears one thing: the path of wakeups, the whole call, the selection, a request, the table, the measured range, the search, the highlight, the line for newcomers. @param {App} app */
 export function forget(app) {
   const { search, highlight } = app;
   if (app.chain || (app.call && !app.listing)) {
@@ -21,5 +22,5 @@ export function forget(app) {
     highlight.clear();
     app.view.layOut(app.groups);
     app.viewChanged();
-  }
+  } else byId("welcome").hidden = true;
 }

@@ -193,12 +193,14 @@ export function listenToSearch(app) {
     byId(id).addEventListener("input", find);
     byId(id).addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
       if (e.key === "Enter") {
+        byId("options").hidePopover();
         keepPattern(byId("pattern").value);
         app.stepMatch(e.shiftKey ? -1 : 1);
         // Return the keyboard to the picture, unless the search found nothing: then typing continues.
         if (app.search.ids.length > 0 || !app.search.active) byId("overlay").focus();
       }
-      if (e.key === "Escape") {
+      // In the other fields, it closes their menu.
+      if (e.key === "Escape" && id === "pattern") {
         app.forgetSearch();
         byId("overlay").focus();
       }
@@ -224,7 +226,15 @@ export function showQuery(query) {
   for (const part of FIELDS) byId(part).value = query[part];
   byId("invert").ariaPressed = String(query.invert);
   byId("ignore-case").ariaPressed = String(query.ignoreCase);
+  // What is in use shows while the menu is closed.
+  const used = [query.invert && "not", query.ignoreCase && "Aa", query.min !== "" && `\u2265 ${query.min}`, query.max !== "" && `\u2264 ${query.max}`];
+  const text = used.filter((one) => one).join(" ");
+  byId("options-open").textContent = text || "\u2026";
+  byId("options-open").ariaPressed = String(text !== "");
 }
+
+/** Buttons of a menu that leave it open. */
+const STAY_OPEN = Object.freeze(["save-view", "toggle-legend"]);
 
 /** Connects the buttons of the header and of its menus. @param {App} app */
 export function listenToTools(app) {
@@ -234,5 +244,32 @@ export function listenToTools(app) {
     list: () => toggleList(app), "save-copy": () => saveCopy(app), "save-svg": () => saveSvg(app),
     "save-png": () => savePng(app), "toggle-legend": () => app.toggleLegend(),
   };
-  for (const [id, action] of Object.entries(actions)) byId(id).addEventListener("click", action);
+  const menu = byId("view");
+  for (const [id, action] of Object.entries(actions)) byId(id).addEventListener("click", () => {
+    if (menu.contains(byId(id)) && !STAY_OPEN.includes(id)) {
+      menu.hidePopover();
+      byId("overlay").focus();
+    }
+    action();
+  });
+  listenToMenus();
+}
+
+/** Lets the arrow keys move through open menus, as Tab does. */
+function listenToMenus() {
+  for (const menu of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".menu"))) menu.addEventListener("keydown", (e) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+    const { target } = e;
+    // In the list of states of a menu, these keys choose.
+    if (!step || !(target instanceof HTMLButtonElement)) return;
+    e.preventDefault();
+    e.stopPropagation();
+    const controls = /** @type {HTMLElement[]} */ ([...menu.querySelectorAll("button:enabled, select, input")]);
+    controls[(controls.indexOf(target) + step + controls.length) % controls.length].focus();
+  });
+  for (const menu of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".menu"))) menu.addEventListener("toggle", (e) => {
+    if (/** @type {ToggleEvent} */ (e).newState === "open" && document.activeElement?.getAttribute("popovertarget") === menu.id) {
+      /** @type {HTMLElement | null} */ (menu.querySelector("button:enabled, input"))?.focus();
+    }
+  });
 }

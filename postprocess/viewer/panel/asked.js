@@ -43,7 +43,7 @@ export class Asked {
   drawn = null;
   /** The comparison of slow with normal requests, once computed: it never changes. @type {ReturnType<typeof slowAgainstNormal>} */
   sides = null;
-  /** The events of the slowest requests, or of those in the chosen range. @type {{part: Asked["part"], events: Events} | null} */
+  /** The events of the slowest requests, or of those in the chosen range, and the starts of these requests, in order. @type {{part: Asked["part"], events: Events, starts: Float64Array} | null} */
   grouped = null;
 
   /** @param {App} app */
@@ -79,9 +79,15 @@ export class Asked {
     if (!this.grouped || this.grouped.part !== part) {
       const { byDuration, sides } = requests;
       const numbers = part ? requests.between(part.from, part.to) : sides ? byDuration.subarray(sides[0].start, sides[0].end) : byDuration;
-      this.grouped = { part, events: new Events(requests, numbers) };
+      const starts = Float64Array.from(numbers, (number) => requests.start[number]).sort();
+      this.grouped = { part, events: new Events(requests, numbers), starts };
     }
     return this.grouped.events;
+  }
+
+  /** The starts of the requests that the open panel compares with others. */
+  get starts() {
+    return this.open && this.grouped ? this.grouped.starts : [];
   }
 
   /** Shows the request named in an address; if the page does not carry it, its time and the row of its thread. */

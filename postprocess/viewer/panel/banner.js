@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The banner: what is missing from the trace, what it cannot show, and what delayed everything in it.
+// The banner: one line about data that are missing and delays of everything, if there are any; `More` unfolds the rest.
 
-import { durationText, shownName } from "../data/format.js";
+import { countText, durationText, shownName } from "../data/format.js";
 import { WAIT_QUOTA } from "../data/kind.js";
 import { FLAG, Kind } from "../data/tables.js";
 import { foldByTap } from "./fold.js";
@@ -49,7 +49,7 @@ export function showBanner(app, banner) {
   const missing = meta.quality.map(shownName);
   if (meta.lost > 0) missing.unshift(`${meta.lost.toLocaleString("en")} events were lost while recording`);
   const sentences = missing.length > 0 ? [`This trace is not complete: ${missing.join("; ")}.`] : [];
-  if ((meta.flags & FLAG.WRAPPED) !== 0) sentences.push("This is the end of a longer recording: what came before was overwritten.");
+  if ((meta.flags & FLAG.WRAPPED) !== 0) sentences.push("This is the end of a longer recording: its beginning was overwritten.");
   const parts = sentences.map((text) => textElement("span", text));
   for (const [what, kind, event] of DELAYS) {
     const { count, time, longest } = sumOfKind(app.store, kind, event);
@@ -58,11 +58,14 @@ export function showBanner(app, banner) {
     part.append(actionButton(`The longest: ${durationText(app.store.dur[longest])}`, "Go there", () => app.goTo(longest)));
     parts.push(part);
   }
-  if (meta.machines?.length) parts.push(textElement("span", `Clocks: ${meta.machines.map((machine) => shownName(machine.clock)).join("; ")}.`));
-  if (meta.unseen?.length) parts.push(foldedElement(`What this trace cannot show (${meta.unseen.length})`, meta.unseen));
-  if (meta.counted?.length) parts.push(foldedElement("What the kernel counted meanwhile", meta.counted));
+  if (meta.unseen?.length) parts.push(foldedElement(`This trace cannot show ${countText(meta.unseen.length, "thing")}`, meta.unseen));
   banner.hidden = parts.length === 0;
   const fold = textElement("button", "", "unfold");
   foldByTap(fold, banner, ["More", "Less"]);
   banner.replaceChildren(...parts, fold);
+  if (parts.length === 0) return;
+  // A single part that fits has no more.
+  new ResizeObserver(([{ target }]) => {
+    if (!banner.classList.contains("unfolded")) fold.hidden = parts.length === 1 && target.scrollWidth <= target.clientWidth;
+  }).observe(parts[0]);
 }

@@ -34,7 +34,7 @@ export function partsOfCall(app, { pieces, own, cut, waits }) {
   const waited = (/** @type {string} */ name) => actionButton(`Waited for ${wordedName(name)}`, [explainedName(name), "click to search all of these"].filter((text) => text !== "").join("; "),
     () => app.find({ ...app.search.query, pattern: exactly(name), invert: false }));
   return [
-    ["Own time", `${durationText(own)}, in ${countText(pieces.length, "piece")}`], .../** @type {Lines} */ (cuts === "" ? [] : [["What cut in", cuts]]),
+    ["Own time", `${durationText(own)}, in ${countText(pieces.length, "piece")}`], .../** @type {Lines} */ (cuts === "" ? [] : [["Interrupted by", cuts]]),
     ...times(waits).map(([name, time]) => /** @type {[Node, string]} */ ([waited(names[name]), durationText(time)])),
   ];
 }

@@ -58,7 +58,6 @@ export function showDetails(app, panel) {
 /** @param {App} app @param {HTMLElement} panel */
 function showSpan(app, panel) {
   const { store, selected } = app;
-  const table = document.createElement("table");
   const call = app.call ?? callOfSelected(app);
   // A call selected as a whole is described as a whole.
   const last = app.call ? app.call.pieces[app.call.pieces.length - 1] : selected;
@@ -66,17 +65,15 @@ function showSpan(app, panel) {
   if (call && !app.call) lines.push(...linesOfCall(app, call));
   const home = app.homeOf(selected);
   if (app.view.relative && home) lines.splice(2, 0, ["On its row", behindBegin(store, selected, home)]);
-  for (const [key, value] of lines) {
-    const line = table.insertRow();
-    line.append(textElement("th", ""), textElement("td", value));
-    line.cells[0].append(key);
-  }
+  const isRaw = (/** @type {Lines[number]} */ [key]) => RAW.has(String(key)) || (key === "Argument" && isExecution(store.kind[selected]));
+  const raw = document.createElement("details");
+  raw.append(textElement("summary", "Raw"), tableOfLines(lines.filter(isRaw)));
   const said = textElement("p", app.call ? sentenceOfCall(store, app.chains, app.call) : sentenceOf(store, app.chains, selected, !isUntimed(store, selected)));
   said.className = "said";
   said.title = explainedName(store.names[store.name[selected]]);
   panel.replaceChildren(
     closeButton(() => app.select(-1)), textElement("h2", headOf(store, last)),
-    said, table,
+    said, tableOfLines(lines.filter((line) => !isRaw(line))), raw,
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
     ...(call && !app.call ? [actionButton(`Whole ${wordOfCall(store.kind[call.pieces[0]])} (E)`, "Select all of it, from its start to its end", () => selectCall(app))] : []),
     actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
@@ -85,6 +82,20 @@ function showSpan(app, panel) {
     actionButton("Measure (R)", "Sum up the time of this span", () => measureSelected(app, false)),
   );
   if (app.chain) showChain(app, panel, app.chain);
+}
+
+/** Labels of lines for those who know the format. */
+const RAW = new Set(["Kind", "Event"]);
+
+/** @param {Lines} lines */
+function tableOfLines(lines) {
+  const table = document.createElement("table");
+  for (const [key, value] of lines) {
+    const line = table.insertRow();
+    line.append(textElement("th", ""), textElement("td", value));
+    line.cells[0].append(key);
+  }
+  return table;
 }
 
 /** The heading of a span: its text, in words if its name is not for people. @param {Store} store @param {number} i */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The legend: a small drawing and a word for everything in this trace; pointing at an entry explains it, and
+// The legend, if it is open: a small drawing and a word for everything in sight; pointing at an entry explains it, and
 // clicking it searches for its spans.
 
 import { kindOfEvent, LOCK_HELD, MORSE, PART, VALUE, waitLetter, WAITS } from "../data/kind.js";
 import { FLAG, Kind, CANNOT_SHOW } from "../data/tables.js";
+import { sightOf } from "../data/sight.js";
 import { MEANINGS } from "../data/words.js";
 import { MORSE_DOT, morseStrokes } from "../draw/compose.js";
 import { MIDDLE_COLOR, MISS_COLOR } from "../draw/glyphs.js";
@@ -25,15 +26,18 @@ const SWATCH_H = 14;
  */
 
 /** The note shown if a trace cannot show entry and exit code. */
-const ENTRY_CODE = "entry code counts as what it interrupted";
+const ENTRY_CODE = "entry code counts for the interrupted span";
 
 /** @param {App} app @param {HTMLElement} element */
 export function showLegend(app, element) {
-  const { store, palette } = app;
+  if (element.hidden) return;
+  const { store, palette, layers, view } = app;
   const { css } = palette;
-  const { kinds } = store;
-  const events = new Set(store.events);
-  const counters = store.meta.flags & FLAG.COUNTERS;
+  const isOn = (/** @type {string} */ id) => layers.stateOf(id) !== "off";
+  const { kinds, events } = sightOf(store, view, (i) => app.focus.sleeps(i), new Map([
+    [Kind.WAKEUP, app.showArcs && !view.relative], [Kind.IPI, app.showIpis && !view.relative], [Kind.MARK, isOn("marks")], [Kind.SAMPLE, isOn("samples")], [Kind.FREQ, isOn("freq")],
+  ]));
+  const counters = isOn("counters") ? store.meta.flags & FLAG.COUNTERS : 0;
   const band = (/** @type {string} */ color, /** @type {number} */ half) => [{ d: box(1, 7 - half, 24, 2 * half), color }];
   const [, one, other] = css.stripes;
   const striped = (/** @type {string} */ color) => [
@@ -53,15 +57,15 @@ export function showLegend(app, element) {
     [kinds.has(Kind.BH), striped(css.bh[0]), "bottom half", "bh", "deferred work of an interrupt"],
     [kinds.has(Kind.KERNEL), band(css.syscall[0], 6), "kernel thread, exit work", "kernel", "a kernel thread runs, or work on the way out of a call"],
     [kinds.has(Kind.SCHED), band(css.sched[0], 6), MEANINGS[Kind.SCHED][0], "sched", MEANINGS[Kind.SCHED][1]],
-    [kinds.has(Kind.SYSCALL) || kinds.has(Kind.TRAP), striped(css.sched[0]), "stripes: which one", "", "of wide spans of one colour, those of the same call, interrupt or thread have the same stripes"],
+    [kinds.has(Kind.SYSCALL) || kinds.has(Kind.TRAP), striped(css.sched[0]), "stripes: which call or interrupt", "", "of wide spans of one colour, those of the same call, interrupt or thread have the same stripes"],
     [kinds.has(Kind.LOST), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], MEANINGS[Kind.LOST][0], "lost", MEANINGS[Kind.LOST][1]],
     [kinds.has(Kind.OFFLINE), [{ d: box(2, 2, 22, 10), color: css.dim, line: 1, dashes: "3 3" }], MEANINGS[Kind.OFFLINE][0], "offline", MEANINGS[Kind.OFFLINE][1]],
     [kinds.has(Kind.STALLED), [...band(css.stalled, 5), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], MEANINGS[Kind.STALLED][0], "stalled", MEANINGS[Kind.STALLED][1]],
     [kinds.has(Kind.STEAL), [...band(css.users[0], 3), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], "stolen", "stolen", "the host ran something else meanwhile; when is known about"],
     [kinds.has(Kind.WAKEUP), [{ d: "M2 12Q20 12 22 3", color: css.wakeup, line: 1.5, dashes: "4 2" }, { d: "M22 1l3 5h-5z", color: css.wakeup }], MEANINGS[Kind.WAKEUP][0], "wakeup", MEANINGS[Kind.WAKEUP][1]],
     [kinds.has(Kind.IPI), [{ d: "M2 12Q20 12 22 3", color: css.ipi, line: 1.5 }, { d: "M22 1l3 5h-5z", color: css.ipi }], MEANINGS[Kind.IPI][0], "ipi", MEANINGS[Kind.IPI][1]],
-    [app.marks.ids.length > 0, [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark", "mark", "a mark set by a program"],
-    [events.has(VALUE), [{ d: "M1 11h8v-7h9v4h7", color: css.users[2], line: 1.5 }], "value of a program", "mark", "what a program counts, from where it says so"],
+    [app.marks.ids.length > 0 && kinds.has(Kind.MARK), [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark", "mark", "a mark set by a program"],
+    [events.has(VALUE), [{ d: "M1 11h8v-7h9v4h7", color: css.users[2], line: 1.5 }], "value of a program", "mark", "a number that a program reports"],
     [kinds.has(Kind.POINT), [{ d: "M13 3l5 8h-10z", color: css.dim }], "event", "event", "an event without duration"],
     [events.has(PART), [{ d: box(1, 2, 24, 10), color: css.users[2] }], "part of a program", "event", "a part that a program records, under its name"],
     [kinds.has(Kind.LOCK), [{ d: "M2 7H24M2 4V10M24 4V10", color: css.users[1], line: 2 }], "lock held", "lock", "a thread holds a lock of its program"],
@@ -73,7 +77,7 @@ export function showLegend(app, element) {
     [(counters & FLAG.IPC) !== 0, dialStrokes(MIDDLE_COLOR, "M13 12L10.5 10L17 3.5z"), "IPC: grey to 1/2, red from 2", "", "instructions per cycle of each span"],
     [(counters & FLAG.LLC) !== 0, dialStrokes(MISS_COLOR, "M13 12L10.5 10L17 3.5z"), "last-level cache misses", "", "memory accesses that missed the last-level cache"],
   ];
-  const used = new Set(store.events.filter((e) => kindOfEvent(e) === Kind.WAIT).map(waitLetter));
+  const used = new Set([...events].filter((e) => kindOfEvent(e) === Kind.WAIT).map(waitLetter));
   const waits = WAITS.filter(([letter]) => used.has(letter)).map(([letter, name, word, why]) => {
     const color = palette.wait(letter);
     const strokes = [{ d: flat(7), color, line: 1 }, { d: morsePath(letter), color, line: 3 }];

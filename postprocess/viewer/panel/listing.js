@@ -5,6 +5,7 @@ import { isPiece, withWholes } from "../data/calls.js";
 import { Filter } from "../data/filter.js";
 import { isIdle } from "../data/kind.js";
 import { GROUPINGS } from "../data/pivot.js";
+import { isOfRecorder, recorderThreads } from "../data/recorder.js";
 import { keepTaken, KIND_WORDS } from "../data/selector.js";
 import { Kind, KIND_NAMES } from "../data/tables.js";
 import { columnsOfSpans } from "./columns.js";
@@ -16,6 +17,7 @@ import { columnsOfSpans } from "./columns.js";
  * @import {Grouping, Pivot} from "../data/pivot.js"
  * @import {Search} from "../data/search.js"
  * @import {View} from "../view/view.js"
+ * @import {Layers} from "../draw/layers.js"
  * @import {Filtered} from "./columns.js"
  */
 
@@ -61,8 +63,10 @@ export class Listing {
   /** Groupings used so far, by the store of spans or whole calls, and by id. @type {Map<Store, Map<string, [string, Grouping]>>} */
   groupings = new Map();
 
-  /** @param {{store: Store, view: View, highlight: HighlightedRows, search: Search}} parts */
-  constructor({ store, view, highlight, search }) {
+  /** @param {{store: Store, view: View, highlight: HighlightedRows, search: Search, layers?: Layers}} parts */
+  constructor({ store, view, highlight, search, layers }) {
+    this.layers = layers;
+    this.recorder = recorderThreads(store);
     this.spans = store;
     this.view = view;
     this.highlight = highlight;
@@ -115,7 +119,7 @@ export class Listing {
   /** A key that changes if the list has to change with the picture. */
   get key() {
     const { t0, t1 } = this.times;
-    return `${t0} ${t1} ${this.highlight.version}`;
+    return `${t0} ${t1} ${this.highlight.version} ${this.layers?.stateOf("recorder")}`;
   }
 
   /** The listed kinds, 1 or 0 by kind: without a pattern, execution except idle, and waits. */
@@ -138,7 +142,18 @@ export class Listing {
       const isListed = kinds[kind[i]] === 1 && (start[i] >= t0 || start[i] + dur[i] > t0) && (found ? found[i] === 1 : !highlight.active || highlight.shows(first[i]));
       count += isListed ? 1 : 0;
     }
-    return this.room.subarray(0, count);
+    return this.withoutRecorder(this.room.subarray(0, count));
+  }
+
+  /** Moves the items that are not left out to the front. @param {Uint32Array} ids */
+  withoutRecorder(ids) {
+    const leavesOut = this.leavesOut(this.store);
+    let count = 0;
+    for (const i of ids) {
+      ids[count] = i;
+      count += leavesOut(i) ? 0 : 1;
+    }
+    return ids.subarray(0, count);
   }
 
   /** The part of the address about the table. @param {boolean} shown */
@@ -182,6 +197,13 @@ export class Listing {
       count += start[i] < t1 && (start[i] >= t0 || start[i] + dur[i] > t0) ? 1 : 0;
     }
     return this.room.subarray(0, count);
+  }
+
+  /** What is true for the recorder's own spans, unless they are asked for: by a search, or in the menu. @param {Store} [store] */
+  leavesOut(store = this.spans) {
+    const { recorder } = this;
+    const all = this.search.active || this.layers?.stateOf("recorder") === "listed";
+    return all || !recorder.includes(1) ? () => false : (/** @type {number} */ i) => isOfRecorder(store, recorder, i);
   }
 
   /** The values that identify a list. @returns {unknown[]} */
@@ -257,7 +279,7 @@ export class Listing {
       count += start[i] >= t0 || start[i] + dur[i] > t0 ? takes[kind[i]] : 0;
     }
     if (!found && highlight.active) count = search.keepLit(room, count);
-    return room.subarray(0, count);
+    return this.withoutRecorder(room.subarray(0, count));
   }
 
   /** The groupings that the listed items offer. */

@@ -109,7 +109,7 @@ function comparison(app, requests, numbers) {
     `${inSome}/${some.count}`, `${inOthers}/${others.count}`,
   ]);
   const rest = `${leftOut > 0 ? `${countText(leftOut, "cause")} more, and all` : "All"} else, together: ${roundedText(unexplained * 100, 0)} %`;
-  const table = causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines);
+  const table = causesTable(["Cause", `${more} time`, "share", `in ${these}`, `in ${those}`], lines);
   if (!sides?.still) return [said, table, textElement("p", rest)];
   // The larger contribution comes first.
   const mostly = sides.still.time > causes[0].time;

@@ -70,7 +70,7 @@ function startLines({ store, groups, overview }, { waits, call, requests, stall,
 /** A line of the menu: its words, its values below them, and the action that shows it. @param {string} words @param {string} values @param {() => void} show */
 function startLine(words, values, show) {
   const line = actionButton(words, "Go there", () => {
-    byId("start").hidePopover();
+    byId("view").hidePopover();
     show();
   });
   line.append(textElement("small", values));

@@ -40,7 +40,7 @@ export function showTotals(app, panel, from, to) {
     );
     return;
   }
-  const totals = new Totals(store, app.groups, app.search, from, to);
+  const totals = new Totals(store, app.groups, app.search, from, to, app.list.leavesOut());
   const part = (/** @type {number} */ time) => (time === 0 ? "" : `${((100 * time) / (to - from)).toFixed(1)}%`);
   const counted = Object.keys(store.meta.counts ?? {}).length > 0 ? ["in the trace"] : [];
   const byName = (/** @type {Map<number, Sum>} */ sums, /** @type {boolean} */ wholes) => mostTime(sums).map((sum) => [
