@@ -46,6 +46,7 @@ mod waker; // whom wakeups are blamed on
 mod requests; // requests in a page
 mod otlp; // traces of OpenTelemetry
 mod causes; // recorded traces with a planted cause
+mod stories; // docs/stories.md and its traces
 mod diff; // two traces
 mod schema; // JSON and its schemas
 mod companion; // spans to spans

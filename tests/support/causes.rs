@@ -7,6 +7,7 @@ use std::fmt::Write;
 use postprocess::direct::spans_of_raw;
 use postprocess::raw;
 use postprocess::span::limit::SpanLimit;
+use postprocess::why::cause::Kind;
 use postprocess::why::check::check;
 use postprocess::why::compare::Excess;
 use postprocess::why::request::Ask;
@@ -127,8 +128,12 @@ impl Answer {
 
     /// Returns whether it is this cause.
     pub fn is(&self, cause: &Excess) -> bool {
-        let kind = serde_json::to_value(cause.kind).unwrap_or_default();
-        kind == self.kind.as_str() && self.culprit.is_match(&cause.culprit) && self.cause.is_match(&cause.cause)
+        self.is_of(cause.kind, &cause.culprit, &cause.cause)
+    }
+
+    fn is_of(&self, kind: Kind, culprit: &str, cause: &str) -> bool {
+        let kind = serde_json::to_value(kind).unwrap_or_default();
+        kind == self.kind.as_str() && self.culprit.is_match(culprit) && self.cause.is_match(cause)
     }
 }
 
@@ -143,6 +148,12 @@ impl Case {
             (false, _) => place.map_or(Found::Not, |place| Found::At(place + 1)),
             _ => Found::Not,
         }
+    }
+
+    /// Returns whether the planted cause takes most of the time of all requests.
+    pub fn is_most_of_all(&self, why: &Why) -> bool {
+        let most = why.causes.first();
+        most.is_some_and(|c| self.answers.iter().any(|answer| answer.is_of(c.kind, &c.culprit, &c.cause)))
     }
 
     /// The verdict on a recording of it.

@@ -5,6 +5,10 @@
 //! waits again, in the same call with the same argument. A thread that waits for the server in that time waits for the
 //! message.
 //!
+//! A condition variable of glibc has two futexes in the eight bytes of its `__g_signals`, and a wait takes the one whose
+//! turn it is. So a thread that waits for one of them in vain, unlocks the mutex of the variable, and waits for the
+//! other, waits again.
+//!
 //! Invariant: between two of these waits the thread sent nothing, received nothing except from files that it had
 //! opened, woke no thread, recorded no mark and waited for nothing else. So no request begins or ends there, except one
 //! that is a call.
@@ -16,6 +20,9 @@ use crate::event::names::NameId;
 use crate::event::point::Point;
 use crate::span::wait::Reason;
 use crate::span::{Span, NONE};
+
+/// Difference between the addresses of the two futexes of a condition variable.
+const OTHER_FUTEX: i64 = 4;
 
 /// Resumed waits of a trace, by the index of their spans: the waits that ended them.
 #[derive(Debug, Default)]
@@ -37,8 +44,18 @@ struct Wait {
     call: (NameId, i64),
     /// True if the call has returned.
     over: bool,
+    /// True if the thread waited for a futex, and has woken others at one since, as it does to unlock a mutex.
+    unlocked: bool,
     /// Descriptors of files that the thread has opened since.
     opened: Vec<i64>,
+}
+
+impl Wait {
+    /// True if this call takes the wait up again.
+    fn is_resumed_by(&self, (name, argument): (NameId, i64)) -> bool {
+        let differs_by = argument ^ self.call.1;
+        self.over && name == self.call.0 && (differs_by == 0 || self.unlocked && differs_by == OTHER_FUTEX)
+    }
 }
 
 impl Again {
@@ -66,11 +83,12 @@ impl Doing {
         if reason.could_run() {
             return;
         }
-        if let Some(before) = self.wait.take().filter(|before| before.over && Some(before.call) == self.call) {
+        let resumed = |before: &Wait| self.call.is_some_and(|call| before.is_resumed_by(call));
+        if let Some(before) = self.wait.take().filter(resumed) {
             again.0.insert(before.span, span);
         }
         let call = self.call.filter(|_| reason == Reason::Time);
-        self.wait = call.map(|call| Wait { span, call, over: false, opened: Vec::new() });
+        self.wait = call.map(|call| Wait { span, call, over: false, unlocked: false, opened: Vec::new() });
     }
 
     /// The thread is in a system call.
@@ -85,7 +103,11 @@ impl Doing {
             }
             (false, _) => false,
             (true, Some(Call::Send)) => false,
-            (true, Some(Call::Poll | Call::Futex | Call::Accept)) => s.ret <= 0,
+            (true, Some(Call::Futex)) => {
+                wait.unlocked |= s.name == wait.call.0 && s.ret == 0;
+                s.ret <= 0
+            }
+            (true, Some(Call::Poll | Call::Accept)) => s.ret <= 0,
             (true, Some(Call::Receive)) => s.ret <= 0 || wait.opened.contains(&s.arg),
             (true, Some(Call::Open)) => {
                 wait.opened.push(s.ret);

@@ -156,6 +156,42 @@ fn a_wait_that_a_timeout_ends_and_that_is_taken_up_again_is_one_wait() {
     assert_eq!(causes[1].cause, message);
 }
 
+/// A server waits for a condition variable; once a timeout ends its wait, it unlocks the mutex or does not, and waits for the
+/// other futex of the variable.
+fn waiting_for_a_condition(trace: &mut TraceBuilder, at: u64, unlocks: bool) -> u64 {
+    if at < STEP {
+        trace.name(NameKind::Syscall, 44, "sendto");
+        trace.name(NameKind::Syscall, 45, "recvfrom");
+    }
+    trace.cpu(0).call(at + 10, 45, 5).switch(at + 20, 0, "");
+    let server = trace.cpu(1).call(at + 25, 202, 0x2c).switch(at + 30, 0, "").entry(at + 2_500, IRQ + 0xec, &[]);
+    server.entry(at + 2_505, RUNNABLE, &[200]).entry(at + 2_510, IRQ_RETURN + 0xec, &[]);
+    server.switch(at + 2_520, 200, "other").small_return(at + 2_545, -110);
+    if unlocks {
+        server.folded(at + 2_550, 202, 0x30, 2, 0);
+    }
+    server.call(at + 2_570, 202, 0x28).switch(at + 2_580, 0, "").entry(at + 4_500, SOFTIRQ + 3, &[]);
+    server.entry(at + 4_510, RUNNABLE, &[200]).entry(at + 4_520, SOFTIRQ_RETURN + 3, &[]);
+    server.switch(at + 4_530, 200, "other").small_return(at + 4_555, 0);
+    server.call(at + 4_560, 44, 6).entry(at + 4_565, RUNNABLE, &[100]).small_return(at + 4_570, 1);
+    trace.cpu(0).switch(at + 4_580, 100, "worker").small_return(at + 4_610, 9);
+    at + 4_610
+}
+
+#[test]
+fn both_futexes_of_a_condition_variable_are_one_wait() {
+    let causes = |unlocks| {
+        let why = asked(&trace_of(|trace, at| waiting_for_a_condition(trace, at, unlocks)), &Ask::Mark("q".into()));
+        why.compared.unwrap().causes
+    };
+    let waits = "waiting for a pipe or socket of other.200, meanwhile waiting for ";
+    let joined = causes(true);
+    assert_eq!(joined[0].cause, format!("{waits}a packet whose sender is not in the trace (BH:rx)"));
+    assert!(joined[0].share > 0.9, "{joined:?}");
+    // Without a mutex they are two futexes, next to each other.
+    assert_eq!(causes(false)[0].cause, format!("{waits}time to pass: a sleep or a timeout"));
+}
+
 #[test]
 fn an_own_wait_that_is_taken_up_again_after_the_request_is_not_that_of_the_request() {
     let bytes = trace_of(|trace, at| {
