@@ -75,9 +75,9 @@ impl Guest {
     }
 }
 
-/// [`Accelerator::Paced`]: an instruction takes 2^3 ns, which is about its time on the host; so a second in which the
-/// guest is busy takes about one.
-pub const PACE: u8 = 3;
+/// [`Accelerator::Paced`] by default: an instruction takes 2^3 ns, which is about its time on the host; so a second in
+/// which the guest is busy takes about one.
+pub const PACE: &str = "3";
 
 /// Methods of executing the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

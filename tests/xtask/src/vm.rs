@@ -37,7 +37,7 @@ pub struct VmArgs {
         value_name = "SHIFT",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "3",
+        default_missing_value = guest::PACE,
         value_parser = clap::value_parser!(u8).range(0..=10)
     )]
     pub paced: Option<u8>,
