@@ -29,7 +29,7 @@ end() {
     wait "$1" || true
 }
 
-# nginx on port 8080, with one worker: what its configuration says about http, and about the server.
+# nginx on port 8080, with one worker: lines of its configuration for http, and for the server.
 nginx_with() {
     local folders=
     for of in client_body proxy fastcgi uwsgi scgi; do folders+="${of}_temp_path /tmp/$of; "; done

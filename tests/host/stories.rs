@@ -44,7 +44,7 @@ fn both(case: &Case) -> [Vec<u8>; 2] {
     ["before", "after"].map(|when| unpacked(&format!("{}.{when}.trace", case.name)))
 }
 
-/// Whether the story's cause comes first: among those of slow requests if any stand out, else among those of all.
+/// True if the story's cause comes first: among those of slow requests if any stand out, else among those of all.
 fn is_first(case: &Case, why: &Why) -> bool {
     match &why.compared {
         Some(compared) if !compared.causes.is_empty() => case.found(why) == Found::At(1),
@@ -83,7 +83,7 @@ fn trace(name: &str) -> Spans {
     spans(&unpacked(name))
 }
 
-/// What a command prints, without `kutrace_control`.
+/// Output of a command, given without `kutrace_control`.
 fn answer(command: &str) -> String {
     let answer = match command.split(' ').collect::<Vec<_>>()[..] {
         ["why", file, ref rest @ ..] => {
@@ -100,7 +100,7 @@ fn answer(command: &str) -> String {
     answer.trim_end().to_string()
 }
 
-/// With UPDATE_GOLDEN set, the document is made anew.
+/// With UPDATE_GOLDEN set, the document is written again.
 #[test]
 fn the_answers_in_the_document_are_those_of_the_tools() {
     const BEGINS: &str = "```\n$ kutrace_control ";

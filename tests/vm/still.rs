@@ -24,11 +24,11 @@ use crate::trace::Recording;
 const STOPS: usize = 20;
 /// From one tick to the next, with the time by which a missing one is late. A shorter stop may be one without a tick.
 const PERIOD_MS: f64 = 4.3;
-/// How exact a length is, and how far the guest's clock and the host's drift apart over the whole trace.
+/// Error of a length at most, and drift between the guest's clock and the host's over the whole trace.
 const LENGTH_MS: f64 = 0.2;
 const DRIFT_MS: f64 = 2.0;
 
-/// Stops a process, $1, as often as $2 says, for 2 to 50 ms, and prints when: microseconds of the host's clock.
+/// Stops a process, $1, $2 times, for 2 to 50 ms, and prints when: microseconds of the host's clock.
 const STOP: &str = r"
 for n in $(seq $2); do
     sleep .$(printf %03d $((60 + RANDOM % 100)))
@@ -96,7 +96,7 @@ fn stood_still(trace: &Recording) -> Vec<Still> {
     joined
 }
 
-/// Of each stop, the time in which CPUs stood still, if there is one; the clocks are aligned by as many as possible.
+/// Returns for each stop the time in which CPUs stood still, if there is one. As many as possible align the clocks.
 fn found(stops: &[Stop], still: &[Still]) -> Vec<Option<Still>> {
     let covers = |(from, to): Stop, ahead: f64| {
         let begun = still.partition_point(|s| s.from <= from + ahead + LENGTH_MS + DRIFT_MS);
@@ -135,7 +135,7 @@ fn each_stop_of_the_machine_is_found_with_its_length_and_why_names_it() {
             assert!(length < PERIOD_MS, "{length:.3} ms were not found");
             continue;
         };
-        // Beside other load of the host the machine stands still before or after a stop, too.
+        // Next to other load of the host the machine stands still before or after a stop, too.
         let longer = still.to - still.from - length;
         assert!(longer.abs() < LENGTH_MS || still.pieces > 1 && longer > 0.0, "{longer:+.3} of {length:.3} ms");
         for pid in &pids {

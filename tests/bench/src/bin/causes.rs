@@ -122,7 +122,7 @@ struct Tally {
     still: usize,
 }
 
-/// What `why` makes of a recording: the place of the planted cause, the share that its causes explain, the first of them.
+/// The answer of `why` about a recording: the place of the planted cause, the share that its causes explain, the first of them.
 struct Outcome {
     found: Found,
     explained: f64,
@@ -153,7 +153,7 @@ fn table(cases: &[Case], dir: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// What `why` makes of a recording of a case; a recording that is missing or has no such requests names nothing.
+/// Asks `why` about a recording of a case; one that is missing or has no such requests names nothing.
 fn outcome(case: &Case, trace: &Path) -> Result<Outcome> {
     let none = |first: &str| Outcome { found: Found::Not, explained: 0.0, first: first.to_string() };
     let Some(spans) = spans(trace)? else { return Ok(none("not recorded")) };
