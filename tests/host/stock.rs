@@ -17,7 +17,8 @@ use postprocess::id::{CpuId, Pid};
 use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use postprocess::raw;
 use postprocess::source;
-use postprocess::span::what::{Activity, What};
+use postprocess::span::stall::STALL_MIN;
+use postprocess::span::what::{Activity, What, STALLED};
 use postprocess::span::{self, build, Span, Spans, NONE};
 use postprocess::time::Time;
 
@@ -55,6 +56,12 @@ fn agree(whole: &Span, after: Option<&&Span>, told: &Span) -> bool {
     }
 }
 
+/// True if a CPU is shown to stand still with its machine from an earlier time on: from the last event of any CPU, and the
+/// source lacks some.
+fn stands_still_earlier(whole: &Span, told: &Span) -> bool {
+    told.what == STALLED && (told.pid, told.arg) == (whole.pid, whole.event().into())
+}
+
 /// The part of the CPUs' time that both show, and their differences.
 fn compare(whole: &Spans, told: &Spans) -> (Time, Vec<String>) {
     let (mut same, mut differ) = (Time::ZERO, Vec::new());
@@ -69,7 +76,8 @@ fn compare(whole: &Spans, told: &Spans) -> (Time, Vec<String>) {
             }
             for that in those[at..].iter().take_while(|that| that.start < end) {
                 let both = end.min(that.start + that.dur) - this.start.max(that.start);
-                match agree(this, these[n + 1..].iter().find(|s| s.event() != number::SCHED as i32), that) {
+                let after = these[n + 1..].iter().find(|s| s.event() != number::SCHED as i32);
+                match agree(this, after, that) || both < STALL_MIN && stands_still_earlier(this, that) {
                     true => same += both,
                     false => differ.push(format!("{both} units: {this:?}\n    {that:?}")),
                 }

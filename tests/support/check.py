@@ -851,7 +851,7 @@ class Checker:
             if other.number == STALLED and (other.start, other.end) == (span.start, span.end):
                 sampled = ticks[other.cpu]
                 tick = bisect.bisect_left(sampled, span.end)
-                missed += tick >= 4 and span.end - sampled[tick - 1] >= period
+                missed += tick >= 1 and span.end - sampled[tick - 1] >= period
         return missed >= 2
 
     def stolen(self):

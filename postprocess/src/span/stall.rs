@@ -172,11 +172,14 @@ impl Builder {
         let begun = cpus.filter(|&of| self.cpus[of].has_begun() && !self.cpus[of].is_offline());
         let Some(from) = begun.clone().map(|of| last(&self.cpus[of])).max() else { return };
         let busy: Vec<usize> = begun.filter(|&of| self.running(of) != Pid::IDLE).collect();
-        let missed = |of: usize| self.next_tick(of, last(&self.cpus[of])).is_some_and(|due| t - due >= LATE);
+        let missed = |of: usize| self.next_tick(of, from).is_some_and(|due| t - due >= LATE);
         if busy.iter().filter(|&&of| missed(of)).count() < 2 {
             return;
         }
         for of in busy {
+            if of != c {
+                self.paused(of, self.cpus[of].last, t);
+            }
             self.close(of, from, Close::Pause { ipc: 0 });
             self.close(of, t, Close::Pause { ipc: 0 });
             self.stalled(of, from, t);

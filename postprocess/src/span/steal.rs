@@ -102,12 +102,9 @@ impl Builder {
         if cpu.is_lost() || cpu.is_offline() {
             cpu.look.begin(t);
         }
-        let (thread, from) = (cpu.thread, before.max(cpu.since).max(cpu.look.since));
-        // A folded call may have been rounded up.
-        if let Some(last) = cpu.look.pauses.last_mut() {
-            last.to = last.to.min(t);
-        }
-        cpu.look.pause(Pause { from, to: t, thread });
+        let thread = cpu.thread;
+        self.paused(c, before, t);
+        let cpu = &mut self.cpus[c];
         match e.what {
             What::Point(Point::Steal) => self.took(c, e.arg, t),
             What::Switch if e.dur == Time::ZERO => cpu.look.begin(t),
@@ -115,6 +112,18 @@ impl Builder {
             What::Call(_) => cpu.look.pause(Pause { from: t, to: t.saturating_add(e.dur), thread }),
             _ => {}
         }
+    }
+
+    /// A CPU has recorded nothing from `before` to `t`.
+    #[inline]
+    pub(super) fn paused(&mut self, c: usize, before: Time, t: Time) {
+        let cpu = &mut self.cpus[c];
+        let (thread, from) = (cpu.thread, before.max(cpu.since).max(cpu.look.since));
+        // A folded call may have been rounded up.
+        if let Some(last) = cpu.look.pauses.last_mut() {
+            last.to = last.to.min(t);
+        }
+        cpu.look.pause(Pause { from, to: t, thread });
     }
 
     /// The host has taken `ns` since the last look.

@@ -79,7 +79,7 @@ export const FLAG = Object.freeze({
   LLC: 0x20, WRAPPED: 0x40, IPC: 0x80, COUNTERS: 0xa0,
 });
 
-/** What a trace says that it cannot show, by what its source lacks. */
+/** Facts that a trace cannot show, by the capabilities that its source lacks. */
 export const CANNOT_SHOW = Object.freeze({
   RETURNS: "the ends of some calls and interrupts", VALUES: "return values of more than 16 bits",
   LOSSES: "where events are missing",
