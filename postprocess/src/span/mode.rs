@@ -210,7 +210,9 @@ impl Builder {
             self.perhaps_ends.iter().any(|woke| woke.made(s))
                 || s.pid.and_then(|pid| self.doubts.get(&pid)).is_some_and(|doubt| doubt.covers(s))
                 || cpu.is_some_and(|c| {
-                    c.is_offline() || c.ticks.may_be_stall(s.start) || of_a_thread && s.start >= c.entered
+                    c.is_offline()
+                        || c.ticks.may_be_stall(s.start.saturating_add(s.dur))
+                        || of_a_thread && s.start >= c.entered
                 })
         };
         self.out[from..].iter().position(in_doubt).map_or(self.out.len(), |at| from + at)

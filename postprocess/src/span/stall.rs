@@ -100,9 +100,9 @@ impl Ticks {
         (self.resumed, self.silence, self.suspect) = (t, None, None);
     }
 
-    /// True if a span of the CPU's time from `start` on may still become a stall.
-    pub fn may_be_stall(&self, start: Time) -> bool {
-        self.silence.or(self.suspect).is_some_and(|(from, _)| start >= from)
+    /// True if a span of the CPU's time up to `end` may still become a stall, or a part of it may.
+    pub fn may_be_stall(&self, end: Time) -> bool {
+        [self.silence, self.suspect].into_iter().flatten().any(|(from, _)| end > from)
     }
 
     /// Time for which the CPU stood still within a range, as far as it is remembered.
