@@ -8,10 +8,33 @@
 use std::fs;
 use std::path::Path;
 
+use postprocess::event::Events;
 use postprocess::source::events::read;
+use postprocess::span::build::Builder;
+use postprocess::span::{build, Span};
 
 use crate::golden::assert_golden;
 use crate::span::told;
+
+/// The spans of events if all that are certain are taken after each event.
+fn taken_at_once(events: Events) -> Vec<Span> {
+    let mut builder = Builder::new(&events.meta, events.names);
+    let mut spans = Vec::new();
+    for event in &events.events {
+        builder.push(event);
+        spans.append(&mut builder.take());
+    }
+    spans.extend(builder.finish(events.meta).0.spans);
+    spans.sort_by_key(|span| (span.start, span.dur, span.cpu, span.pid, span.event()));
+    spans
+}
+
+/// The spans of events, in the same order.
+fn whole(events: Events) -> Vec<Span> {
+    let mut spans = build(events).0.spans;
+    spans.sort_by_key(|span| (span.start, span.dur, span.cpu, span.pid, span.event()));
+    spans
+}
 
 #[test]
 fn every_rule_is_as_its_case_shows() {
@@ -26,6 +49,7 @@ fn every_rule_is_as_its_case_shows() {
         let (comments, lines): (Vec<&str>, Vec<&str>) = said.partition(|line| line.starts_with('#'));
         let events = read(&mut [&comments[..], &lines].concat().join("\n").as_bytes()).unwrap();
         assert_eq!((events.meta.quality.len(), events.events.len()), (0, lines.len()), "{name}");
+        assert_eq!(taken_at_once(events.clone()), whole(events.clone()), "{name}: taken after each event");
         assert_golden(&format!("rules/{name}"), &format!("{}\n{}", comments.join("\n"), told(events, i64::MIN)));
     }
 }
