@@ -203,7 +203,10 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
 
     /// Stops requests to the CPUs for a while because one is stuck.
     fn put_off(&mut self) {
-        say(format_args!("{}: a CPU takes no interrupts: its events are written later", self.part.output));
+        say(format_args!(
+            "{}: a CPU takes no interrupts, or runs no other thread: its events are written later",
+            self.part.output
+        ));
         self.pause = PAUSE;
     }
 

@@ -229,7 +229,7 @@ impl<'a, R: Recorder + 'static> Watch<'a, R> {
             Err(_) if session.recorder()?.info()?.start != self.info.start => return Ok(()),
             Err(error) => return Err(error.context("the recording has ended")),
             Ok(None) => {
-                say("a CPU takes no interrupts: its events are judged later");
+                say("a CPU takes no interrupts, or runs no other thread: its events are judged later");
                 return Ok(());
             }
             Ok(Some(end)) => end,

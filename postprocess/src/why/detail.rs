@@ -8,12 +8,12 @@ use foldhash::HashMap;
 use super::cause::{Cause, Causes, Chain, Kind};
 use super::compare::Data;
 use super::path::{path, Part};
-use super::timeline::{end, Timeline};
+use super::timeline::{end, Thread, Timeline};
 use crate::event::names::NameId;
 use crate::id::{CpuId, Pid};
 use crate::span::sample;
 use crate::span::wait::Reason;
-use crate::span::what::Share;
+use crate::span::what::{Share, What};
 use crate::time::Time;
 
 /// Largest number of requests that are examined.
@@ -39,6 +39,8 @@ struct Gathered<'a> {
     slept_for: BTreeMap<&'a str, BTreeSet<String>>,
     /// Locks that the request's own thread waited for, and the largest number of threads that did so at once.
     locks: BTreeMap<String, usize>,
+    /// Thread and start of the last call for which these were counted.
+    counted: Option<(Pid, Time)>,
     /// Functions in which a CPU was sampled, with the number of samples.
     sampled: BTreeMap<&'a str, u32>,
     samples: u32,
@@ -103,9 +105,15 @@ impl<'a> Gathered<'a> {
         if Reason::named(timeline.called(wait)) != Reason::Lock {
             return;
         }
-        let Some(lock) = timeline.slept_in(own, part.start).and_then(|call| timeline.address(&call)) else { return };
-        let most = self.locks.entry(lock).or_default();
-        *most = timeline.waiting_with(own, part.start).max(*most);
+        let Some(call) = timeline.slept_in(own, part.start) else { return };
+        // Threads are counted once for each call, at its first part: there may be many of both.
+        if self.counted.replace((own, call.start)) == Some((own, call.start)) {
+            return;
+        }
+        if let Some(lock) = timeline.address(&call) {
+            let most = self.locks.entry(lock).or_default();
+            *most = waiting_with(timeline, own, part.start).max(*most);
+        }
     }
 
     fn notes(&self, timeline: &Timeline, kind: Kind) -> Vec<String> {
@@ -181,6 +189,20 @@ impl<'a> Gathered<'a> {
     fn percent(&self, time: Time) -> String {
         format!("{:.0} %", time.0 as f64 * 100.0 / self.time.0.max(1) as f64)
     }
+}
+
+/// Returns the number of threads of a thread's process that sleep at a moment for the same lock as that one.
+fn waiting_with(timeline: &Timeline, pid: Pid, at: Time) -> usize {
+    let lock = |pid: Pid| timeline.slept_in(pid, at).and_then(|call| timeline.address(&call));
+    let process = |pid: Pid| timeline.spans.meta.process_of(pid);
+    let (own, of) = (lock(pid), process(pid));
+    let asleep = |thread: &Thread| {
+        let next = thread.waits.partition_point(|&n| timeline.rows.end(n) <= at);
+        let wait = thread.waits.get(next).map(|&n| timeline.span(n)).filter(|wait| wait.start <= at);
+        wait.is_some_and(|wait| wait.what == What::Wait(Reason::Lock))
+    };
+    let those = timeline.threads().filter(|(pid, thread)| asleep(thread) && process(*pid) == of && lock(*pid) == own);
+    those.count()
 }
 
 /// Returns the function that a sample is named after; `None` if only its address is known.

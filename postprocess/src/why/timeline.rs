@@ -359,23 +359,6 @@ impl<'a> Timeline<'a> {
         lock.then(|| format!("0x...{:04x}", call.arg & 0xffff))
     }
 
-    /// Returns the number of threads of a thread's process that sleep at a moment for the same lock as that one.
-    pub fn waiting_with(&self, pid: Pid, at: Time) -> usize {
-        let lock = |pid: Pid| self.slept_in(pid, at).and_then(|call| self.address(&call));
-        let process = |pid: Pid| self.spans.meta.process_of(pid);
-        let own = lock(pid);
-        let asleep = |thread: &Thread| {
-            let next = thread.waits.partition_point(|&n| self.rows.end(n) <= at);
-            let wait = thread.waits.get(next).map(|&n| self.span(n)).filter(|wait| wait.start <= at);
-            wait.is_some_and(|wait| wait.what == What::Wait(Reason::Lock))
-        };
-        self.threads
-            .list
-            .iter()
-            .filter(|thread| process(thread.pid) == process(pid) && asleep(thread) && lock(thread.pid) == own)
-            .count()
-    }
-
     /// True if the span is a call that sends.
     pub fn is_send(&self, span: &Span) -> bool {
         self.known.of(span) == Some(Call::Send)
