@@ -45,6 +45,17 @@ fn losses_and_gaps_are_read_alike() {
     agree(&trace.bytes()).unwrap();
 }
 
+/// A switch that the block before had no room for comes before the name of its thread.
+#[test]
+fn a_switch_right_before_its_name_has_it() {
+    let mut trace = TraceBuilder::new(1, 1_000);
+    trace.cpu(0).running(70, "web", None).entry(10, event::SCHED, &[]).entry(20, event::SWITCH, &[71]);
+    trace.cpu(0).task(30, 71, "late", None).entry(40, event::SCHED_RETURN, &[]);
+    agree(&trace.bytes()).unwrap();
+    let lines = String::from_utf8(reader::lines(&trace.bytes())).unwrap();
+    assert!(lines.contains(" late.71 (200)"), "{lines}");
+}
+
 #[test]
 fn a_clock_that_steps_back_is_read_alike() {
     let mut trace = TraceBuilder::new(2, 2_000_000);

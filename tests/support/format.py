@@ -77,6 +77,8 @@ class Trace:
         # Whether the source lacks the scheduler; then, each TASK that is right before its SWITCH, by CPU and counter.
         self.switches_only = struct.unpack_from("<Q", data, 152)[0] >> 11 & 1
         self.runs_next = set()
+        # The names of threads whose TASK is right after their SWITCH, likewise.
+        self.named_next = {}
         self.uuid = data[104:120]
         if size != BLOCK:
             raise Unreadable(f"blocks of {size} bytes")
@@ -187,6 +189,10 @@ def entries(trace, cpu, blocks):
                 following = words[n + 1 + arguments:n + 3 + arguments]
                 if number == TASK and len(following) == 2 and (following[0] & 0xFFF, following[1]) == (SWITCH, words[n + 1]):
                     trace.runs_next.add((cpu, last))
+                # The block of such a switch had no name of its thread yet.
+                named = number == SWITCH and n + 10 <= count and (following[0] & 0xFFF, following[1]) == (TASK, words[n + 1])
+                if named:
+                    trace.named_next[cpu, last] = struct.pack("<4I", *words[n + 6:n + 10])
                 over = (call_word(words[n + 1])[1] or (0, 0))[1] if is_call(number) else 0
                 yield last, cpu, number, words[n + 1:n + 1 + arguments], bytes_of[n], bytes_of[n + 1] if arguments else 0
             n += 1 + arguments
@@ -492,6 +498,7 @@ def lines(trace):
             elif number in (THROTTLE, UNTHROTTLE):
                 argument, value = words[0] & 0xFFFFF, words[0] >> 20
             if number == SWITCH:
+                names.task(argument, text_of(trace.named_next.get((cpu, at), b"")))
                 running[cpu] = argument
                 calls.set(argument, calls.get(argument), cpu)
             elif number == EXIT:

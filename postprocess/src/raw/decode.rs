@@ -347,6 +347,7 @@ impl<'a> Decoder<'a> {
             Entry::Nop | Entry::FullTime(_) => {}
             Entry::Switch(pid) => {
                 self.cpus[cpu].left = Some(self.cpus[cpu].pid);
+                self.name_right_after(cpu, ts, pid, names);
                 self.switch(cpu, ts, Pid::new(pid), Time::ZERO, names);
             }
             Entry::Task { pid, tgid, state, comm } => self.task(cpu, ts, (pid, tgid, state, comm), names),

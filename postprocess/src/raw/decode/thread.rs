@@ -5,7 +5,7 @@
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::capability::Capability;
 
-use super::{until_nul, Call, Decoder, Item, ThreadWords, EXECS, EXITS};
+use super::{until_nul, Call, Decoder, Entry, Item, ThreadWords, EXECS, EXITS};
 use crate::event::fact::Fact;
 use crate::event::names::{clean, NameId, Names};
 use crate::event::number;
@@ -39,6 +39,19 @@ impl Decoder<'_> {
         }
         let following = self.merge.following(cpu).map(|timed| timed.item);
         matches!(following, Some(Item::Entry(event::SWITCH, words, _)) if words == pid.number().to_le_bytes())
+    }
+
+    /// Takes the name of the thread of a switch from the TASK right after it: such a switch went into a block that had no
+    /// name of the thread yet.
+    pub(super) fn name_right_after(&mut self, cpu: usize, ts: Time, pid: u32, names: &mut Names) {
+        let following = self.merge.following(cpu).map(|timed| timed.item);
+        let Some(Item::Entry(event::TASK, words, _)) = following else { return };
+        if let Some(Entry::Task { pid: named, comm, .. }) = Entry::read(event::TASK, words).filter(|_| pid != 0) {
+            if named == pid {
+                let task = self.tasks.find(Pid::new(pid), names);
+                self.rename(task, ts, comm, names);
+            }
+        }
     }
 
     /// Passes on that a thread is one of the kernel's, or that the next with its number is not.
