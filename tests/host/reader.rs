@@ -50,10 +50,25 @@ fn losses_and_gaps_are_read_alike() {
 fn a_switch_right_before_its_name_has_it() {
     let mut trace = TraceBuilder::new(1, 1_000);
     trace.cpu(0).running(70, "web", None).entry(10, event::SCHED, &[]).entry(20, event::SWITCH, &[71]);
-    trace.cpu(0).task(30, 71, "late", None).entry(40, event::SCHED_RETURN, &[]);
+    trace.cpu(0).task(5_000_000, 71, "late", None).entry(5_000_001, event::SCHED_RETURN, &[]);
     agree(&trace.bytes()).unwrap();
     let lines = String::from_utf8(reader::lines(&trace.bytes())).unwrap();
     assert!(lines.contains(" late.71 (200)"), "{lines}");
+}
+
+/// A thread that loads a program right after it begins had its other name at the switch.
+#[test]
+fn a_switch_right_before_another_name_keeps_its_own() {
+    let mut trace = TraceBuilder::new(1, 1_000);
+    trace.cpu(0).running(70, "web", None).task(5, 71, "shell", None).entry(10, event::SCHED, &[]);
+    trace.cpu(0).entry(20, event::SWITCH, &[71]).task(5_000_000, 71, "late", None).entry(
+        5_000_001,
+        event::SCHED_RETURN,
+        &[],
+    );
+    agree(&trace.bytes()).unwrap();
+    let lines = String::from_utf8(reader::lines(&trace.bytes())).unwrap();
+    assert!(lines.contains(" shell.71 (200)"), "{lines}");
 }
 
 #[test]

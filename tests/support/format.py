@@ -186,13 +186,15 @@ def entries(trace, cpu, blocks):
             elif number != NOP:
                 # Held until the counter has caught up with it.
                 last = max(now + ahead, last)
-                following = words[n + 1 + arguments:n + 3 + arguments]
-                if number == TASK and len(following) == 2 and (following[0] & 0xFFF, following[1]) == (SWITCH, words[n + 1]):
+                then = n + 1 + arguments
+                while then < count and words[then] & 0xFFF in (FULL_TIME, NOP):
+                    then += 1 + WORDS[words[then] & 0xFFF]
+                following = (words[then] & 0xFFF, words[then + 1]) if then + 1 < count else None
+                if number == TASK and following == (SWITCH, words[n + 1]):
                     trace.runs_next.add((cpu, last))
-                # The block of such a switch had no name of its thread yet.
-                named = number == SWITCH and n + 10 <= count and (following[0] & 0xFFF, following[1]) == (TASK, words[n + 1])
-                if named:
-                    trace.named_next[cpu, last] = struct.pack("<4I", *words[n + 6:n + 10])
+                # The block of such a switch may have had no name of its thread yet.
+                if number == SWITCH and following == (TASK, words[n + 1]) and then + 8 <= count:
+                    trace.named_next[cpu, last] = struct.pack("<4I", *words[then + 4:then + 8])
                 over = (call_word(words[n + 1])[1] or (0, 0))[1] if is_call(number) else 0
                 yield last, cpu, number, words[n + 1:n + 1 + arguments], bytes_of[n], bytes_of[n + 1] if arguments else 0
             n += 1 + arguments
@@ -498,7 +500,8 @@ def lines(trace):
             elif number in (THROTTLE, UNTHROTTLE):
                 argument, value = words[0] & 0xFFFFF, words[0] >> 20
             if number == SWITCH:
-                names.task(argument, text_of(trace.named_next.get((cpu, at), b"")))
+                if argument not in names.tasks:
+                    names.task(argument, text_of(trace.named_next.get((cpu, at), b"")))
                 running[cpu] = argument
                 calls.set(argument, calls.get(argument), cpu)
             elif number == EXIT:

@@ -41,16 +41,15 @@ impl Decoder<'_> {
         matches!(following, Some(Item::Entry(event::SWITCH, words, _)) if words == pid.number().to_le_bytes())
     }
 
-    /// Takes the name of the thread of a switch from the TASK right after it: such a switch went into a block that had no
-    /// name of the thread yet.
+    /// Takes the name of a thread that has none yet from the TASK right after the switch to it: such a switch went into a
+    /// block that had no name of the thread.
     pub(super) fn name_right_after(&mut self, cpu: usize, ts: Time, pid: u32, names: &mut Names) {
         let following = self.merge.following(cpu).map(|timed| timed.item);
         let Some(Item::Entry(event::TASK, words, _)) = following else { return };
-        if let Some(Entry::Task { pid: named, comm, .. }) = Entry::read(event::TASK, words).filter(|_| pid != 0) {
-            if named == pid {
-                let task = self.tasks.find(Pid::new(pid), names);
-                self.rename(task, ts, comm, names);
-            }
+        let Some(Entry::Task { pid: named, comm, .. }) = Entry::read(event::TASK, words) else { return };
+        let task = self.tasks.find(Pid::new(pid), names);
+        if named == pid && self.tasks.get(task).comm == NameId::EMPTY {
+            self.rename(task, ts, comm, names);
         }
     }
 
