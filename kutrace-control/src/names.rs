@@ -3,6 +3,7 @@
 //!
 //! Invariant: gathering never fails; names that this machine does not provide are skipped.
 
+pub mod files;
 pub mod groups;
 pub mod guests;
 pub mod known;
@@ -21,11 +22,13 @@ use kutrace_format::abi::event;
 use kutrace_format::file::{self, Name, NameKind};
 use postprocess::tables;
 
+use files::File;
 use groups::Group;
 use maps::Maps;
 use tasks::Task;
 
-/// Names by kind and number; interrupts also by CPU, functions by the whole address. A later name replaces an earlier
+/// Names by kind and number; interrupts also by CPU, functions by the whole address, files
+/// by descriptor. A later name replaces an earlier
 /// one.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
@@ -47,6 +50,8 @@ pub struct Start {
     pub tasks: Vec<Task>,
     /// The control groups.
     pub groups: Vec<Group>,
+    /// The files that processes have open.
+    pub files: Vec<File>,
     /// The virtual CPUs of guests.
     pub guests: Vec<guests::Thread>,
 }
@@ -57,6 +62,7 @@ impl Start {
         Start {
             tasks: tasks::alive(Path::new("/proc")),
             groups: groups::all(Path::new(MOUNTS)),
+            files: files::open(Path::new("/proc")),
             guests: guests::all(Path::new(guests::KVM)),
         }
     }
@@ -104,6 +110,11 @@ impl Names {
         for task in at_start.tasks.iter().chain(&now.tasks) {
             names.add(NameKind::Cgroup, task.pid, 0, &task.cgroup);
         }
+        for (files, when) in [(&at_start.files, file::FILE_AT_START), (&now.files, file::FILE_AT_END)] {
+            for File { process, descriptor, path } in files {
+                names.add_file(*process, *descriptor, when, path);
+            }
+        }
         for (id, path) in at_start.groups.iter().chain(&now.groups) {
             names.add(NameKind::CgroupPath, *id, 0, path);
         }
@@ -132,11 +143,26 @@ impl Names {
         self.records.insert((NameKind::Cpu, cpu, 0), Record { second, text: Vec::new() });
     }
 
+    /// Adds an open file: one record if a descriptor is the same file at both times.
+    fn add_file(&mut self, process: u32, descriptor: u32, when: u32, path: &[u8]) {
+        let at_start = (NameKind::File, process, descriptor | file::FILE_AT_START);
+        let is_same = |record: &Record| when == file::FILE_AT_END && record.text == path;
+        let before = if self.records.get(&at_start).is_some_and(is_same) { file::FILE_AT_START } else { 0 };
+        if before != 0 {
+            self.records.remove(&at_start);
+        }
+        self.add(NameKind::File, process, descriptor | before | when, path);
+    }
+
     /// Adds a name, cut at the 65535 bytes a record holds. An empty one is not added.
     pub fn add(&mut self, kind: NameKind, number: u32, second: u32, text: &[u8]) {
         if !text.is_empty() {
             let text = text[..text.len().min(u16::MAX.into())].to_vec();
-            let part = if matches!(kind, NameKind::Irq | NameKind::Symbol | NameKind::Map) { second } else { 0 };
+            let part = if matches!(kind, NameKind::Irq | NameKind::Symbol | NameKind::Map | NameKind::File) {
+                second
+            } else {
+                0
+            };
             self.records.insert((kind, number, part), Record { second, text });
         }
     }

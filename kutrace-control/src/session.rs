@@ -151,7 +151,9 @@ impl<R: Recorder> Session<R> {
         self.prepare(Setup { flags: mode.0 | STREAM, blocks })?;
         self.hear();
         let info = self.recorder()?.info()?;
-        let names = self.names_now(&info)?;
+        // The names at the start; those at the end replace them.
+        self.at_start = Start::now();
+        let names = self.names_at(&info, &Start::default())?;
         let (sink, ids) = (Sink::open(&output)?, [machine::random_uuid()?, machine::boot_id()?]);
         self.start()?;
         Stream::begin(self.recorder()?, &names, ids, (output, sink), ring)

@@ -54,6 +54,7 @@ use std::collections::BTreeMap;
 use kutrace_format::capability::Capability;
 use serde::{Deserialize, Serialize};
 
+use crate::event::fact::OpenFile;
 use crate::event::names::NameId;
 use crate::event::point::Point;
 use crate::event::what::What as Said;
@@ -163,6 +164,10 @@ pub struct Meta {
     /// as far as it is known, and as last reported. See [`crate::cgroup`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroups: BTreeMap<u32, String>,
+    /// The files that processes had open when the recording began and when it ended, by process. None if calls that
+    /// close files are missing in the spans.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<u32, BTreeMap<OpenFile, String>>,
     /// Distinguishes traces in saved views.
     pub randomid: u32,
     /// Number of events that the recorder counted as lost.

@@ -4,8 +4,8 @@
 //! Requests and spans: [`mod@request`] finds requests of a given kind in the spans, and [`mod@best`] chooses the kind
 //! if none is given. [`exchange`] finds the requests that clients and servers send each other, through which [`calls`].
 //! [`rows`] are the spans, [`lookup`] finds them by time, and [`timeline`] records what each thread and each CPU did.
-//! [`again`] joins waits that a timeout split, [`meter`] measures how fast work was done, and [`waker`] finds who ended
-//! a wait.
+//! [`again`] joins waits that a timeout split, [`meter`] measures how fast work was done, [`files`] names the files of
+//! descriptors, and [`waker`] finds who ended a wait.
 //!
 //! Causes: [`path`] divides a thread's time into causes along its critical path, [`cause`] names them, [`sweep`] adds
 //! them up for each request. [`compare`] sets slow requests against normal ones by the numbers in [`rules`], [`detail`]
@@ -27,6 +27,7 @@ pub mod again;
 pub mod rows;
 pub mod lookup;
 mod stolen;
+pub mod files;
 pub mod timeline;
 pub mod rules;
 pub mod meter;

@@ -123,6 +123,11 @@ impl TraceBuilder {
         self.names.push((NameKind::Symbol, start as u32, (start >> 32) as u32, name.to_string()));
     }
 
+    /// Adds an open file of a process: `second` is the descriptor, with the times at which it is this file.
+    pub fn file(&mut self, process: u32, second: u32, path: &str) {
+        self.names.push((NameKind::File, process, second, path.to_string()));
+    }
+
     /// Adds a name that an interrupt vector has on one CPU.
     pub fn name_on(&mut self, cpu: u32, vector: u32, text: &str) {
         self.names.push((NameKind::Irq, vector, cpu + 1, text.to_string()));

@@ -7,6 +7,7 @@ mod functions;
 mod two;
 mod end;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use kutrace_format::abi::command::{IOCTL_INFO, IOCTL_START, IOCTL_STOP, VERSION};
@@ -47,6 +48,12 @@ fn every_command_does_its_work() {
     assert!(said("unready").contains("module     wrong"), "{}", said("unready"));
     assert!(!said("ready").contains("wrong"), "{}", said("ready"));
     assert!(!run.file("none.raw").exists());
+    let trace = Recording::read_whole_alone(&run.file("files.raw"));
+    let files = trace.spans.meta.files.values().flatten().filter(|(_, path)| path.starts_with("/tmp/"));
+    assert_eq!(
+        files.map(|(file, path)| (path.as_str(), file.is_at_start(), file.is_at_end())).collect::<BTreeSet<_>>(),
+        BTreeSet::from([("/tmp/first", true, false), ("/tmp/kept", true, true), ("/tmp/last", false, true)])
+    );
     let name = said("name");
     let name: Vec<&str> = name.trim_end().splitn(4, '_').collect();
     assert_eq!((name[0], name[1].len(), name[2].len()), ("ku", 8, 6), "{name:?}");
@@ -154,6 +161,12 @@ fn record_runs_a_command_and_leaves_nothing_behind() {
         test $status = 130
         no_tail() { ! pgrep -x tail; }
         await no_tail
+
+        sleep 1000 7>/tmp/kept & kept=$!
+        sleep 1000 7>/tmp/first & first=$!
+        kutrace_control record -o $SHARE/files.raw -- \
+            sh -c "kill $first; sleep 1000 7>/tmp/last >/dev/null & until [ -e /tmp/last ]; do sleep 0.1; done"
+        pkill -x sleep
 
         kutrace_control summary $SHARE/ls.raw >$SHARE/summary
         kutrace_control html $SHARE/ls.raw

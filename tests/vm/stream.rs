@@ -5,7 +5,9 @@
 use std::fs;
 
 use kutrace_format::abi::block::BYTES;
+use postprocess::event::fact::Fact;
 use postprocess::event::number::{MARK_A, PROGRAM_MARK, SYSCALL};
+use postprocess::event::what::What;
 use postprocess::event::Events;
 use postprocess::inspect::verdict::{judge, verdict, Verdict};
 use postprocess::source;
@@ -79,6 +81,7 @@ fn a_writer_that_is_killed_leaves_what_it_has_not_written() {
     let run = guest::succeed(
         &["--cpus", "2"],
         r#"
+        sleep 1000 7>/tmp/kept &
         kutrace_control record --stream -o $SHARE/killed.raw -- sleep 60 & victim=$!
         await eval "kutrace_control status | grep -q 'state: *tracing'"
         dd if=/dev/zero of=/dev/null bs=1 count=50000 2>/dev/null
@@ -92,6 +95,14 @@ fn a_writer_that_is_killed_leaves_what_it_has_not_written() {
     );
     let [killed, rest] =
         ["killed.raw", "rest.raw"].map(|name| source::decode(&fs::read(run.file(name)).unwrap()).unwrap());
+    let of_files = |events: &Events| {
+        let texts = events.events.iter().filter_map(|e| match e.what {
+            What::Fact(fact @ Fact::File(_)) => Some(fact.text(events.names.text(e.name)).into_owned()),
+            _ => None,
+        });
+        texts.filter(|text| text.ends_with(":/tmp/kept")).collect::<Vec<_>>()
+    };
+    assert_eq!([of_files(&killed), of_files(&rest)], [["7:start:/tmp/kept"], ["7:end:/tmp/kept"]]);
     let is_early = |events: &Events| events.events.iter().any(|e| events.names.text(e.name) == "mark_a=early");
     assert!(is_early(&killed) && !is_early(&rest));
     let calls = |events: &Events| events.events.iter().filter(|e| e.event() >= SYSCALL).count();

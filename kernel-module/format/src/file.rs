@@ -154,6 +154,11 @@ pub const CPU_OFFLINE: u32 = 1;
 /// It may go without its timer tick while it runs a thread (`nohz_full`).
 pub const CPU_TICKLESS: u32 = 2;
 
+/// Second number of a [`NameKind::File`]: the descriptor was this file when the recording began.
+pub const FILE_AT_START: u32 = 1 << 30;
+/// It was when the file was written.
+pub const FILE_AT_END: u32 = 1 << 31;
+
 /// The kind of a name record; `number` and `second` below are the record's two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
@@ -197,6 +202,9 @@ pub enum NameKind {
     CgroupPath = 0x10e,
     /// A tracepoint that was chosen: number is its place among these, the text its description (docs/format.md).
     Tracepoint = 0x10f,
+    /// An open file: number is the process, second its descriptor, with [`FILE_AT_START`] and [`FILE_AT_END`]; the text
+    /// is its path.
+    File = 0x110,
 }
 
 impl NameKind {
@@ -221,6 +229,7 @@ impl NameKind {
             0x10c => NameKind::Cgroup,
             0x10e => NameKind::CgroupPath,
             0x10f => NameKind::Tracepoint,
+            0x110 => NameKind::File,
             _ => return None,
         })
     }

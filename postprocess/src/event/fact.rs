@@ -5,6 +5,10 @@
 //! Text has a line with a number and a text for each, frames a number and a value.
 
 use std::borrow::Cow;
+use std::fmt;
+
+use kutrace_format::file::{FILE_AT_END, FILE_AT_START};
+use serde::{Deserialize, Serialize};
 
 use super::number;
 use super::work::Work;
@@ -25,6 +29,8 @@ pub enum Fact {
     OpenCall(Work),
     /// The thread is one of the kernel (true), or one of a program (false).
     Kernel(bool),
+    /// The process has an open file, whose path is the event's name.
+    File(OpenFile),
     /// The CPU was offline when the trace began.
     Offline,
     /// The CPU may run without ticks.
@@ -42,6 +48,7 @@ impl Fact {
             Fact::Member(_) => number::MEMBER_OF,
             Fact::OpenCall(_) => number::OPEN_CALL,
             Fact::Kernel(_) => number::KERNEL_THREAD,
+            Fact::File(_) => number::FILE,
             Fact::Offline | Fact::Tickless => number::CPU,
         }
     }
@@ -55,6 +62,7 @@ impl Fact {
                 | number::MEMBER_OF
                 | number::OPEN_CALL
                 | number::KERNEL_THREAD
+                | number::FILE
                 | number::CPU
         )
     }
@@ -67,6 +75,7 @@ impl Fact {
             Fact::Group(group) | Fact::Member(group) => group,
             Fact::OpenCall(call) => call.number(),
             Fact::Kernel(is_kernel) => is_kernel as u32,
+            Fact::File(file) => file.0,
             Fact::Tickless => 1,
         }
     }
@@ -79,6 +88,7 @@ impl Fact {
             (number::MEMBER_OF, _) => Fact::Member(value),
             (number::OPEN_CALL, _) => Fact::OpenCall(Work::of(value).filter(may_be_open)?),
             (number::KERNEL_THREAD, 0 | 1) => Fact::Kernel(value == 1),
+            (number::FILE, _) => Fact::File(OpenFile::new(value)?),
             (number::CPU, 0) => Fact::Offline,
             (number::CPU, 1) => Fact::Tickless,
             (number::KERNEL_THREAD | number::CPU, _) => return None,
@@ -92,6 +102,7 @@ impl Fact {
             Fact::Name(_) => name.into(),
             Fact::Process(_) | Fact::Group(_) | Fact::Member(_) => self.value().to_string().into(),
             Fact::OpenCall(call) => format!("{}/{name}", call.number() - number::SYSCALL).into(),
+            Fact::File(file) => format!("{file}:{name}").into(),
             Fact::Kernel(true) => "kernel".into(),
             Fact::Kernel(false) => "program".into(),
             Fact::Offline => "offline".into(),
@@ -108,6 +119,10 @@ impl Fact {
                 let call = number::SYSCALL.checked_add(nr.parse().ok()?)?;
                 return Some((Fact::of(kind, call)?, name));
             }
+            number::FILE => {
+                let (file, path) = OpenFile::split(text)?;
+                return Some((Fact::File(file), path));
+            }
             number::KERNEL_THREAD | number::CPU => match text {
                 "program" | "offline" => 0,
                 "kernel" | "tickless" => 1,
@@ -116,6 +131,51 @@ impl Fact {
             _ => return Some((Fact::Name(kind), text)),
         };
         Some((Fact::of(kind, value)?, ""))
+    }
+}
+
+/// A descriptor of a process that is an open file at the start of the recording, at its end, or at both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OpenFile(u32);
+
+impl OpenFile {
+    /// Takes the second number of a name record; `None` if that is of neither time.
+    pub fn new(second: u32) -> Option<OpenFile> {
+        (second >= FILE_AT_START).then_some(OpenFile(second))
+    }
+
+    /// The descriptor.
+    pub const fn descriptor(self) -> u32 {
+        self.0 & (FILE_AT_START - 1)
+    }
+
+    /// True if it was this file at the start.
+    pub const fn is_at_start(self) -> bool {
+        self.0 & FILE_AT_START != 0
+    }
+
+    /// True if it was this file at the end.
+    pub const fn is_at_end(self) -> bool {
+        self.0 & FILE_AT_END != 0
+    }
+
+    /// Reads `descriptor:when:path`; `None` if it is something else.
+    pub fn split(text: &str) -> Option<(OpenFile, &str)> {
+        let (descriptor, rest) = text.split_once(':')?;
+        let (word, path) = rest.split_once(':')?;
+        let descriptor: u32 = descriptor.parse().ok().filter(|descriptor| *descriptor < FILE_AT_START)?;
+        let (_, when) = WHEN.into_iter().find(|(known, _)| *known == word)?;
+        Some((OpenFile(descriptor | when), path))
+    }
+}
+
+/// Words for the times at which a descriptor is a file.
+const WHEN: [(&str, u32); 3] = [("start", FILE_AT_START), ("end", FILE_AT_END), ("both", FILE_AT_START | FILE_AT_END)];
+
+impl fmt::Display for OpenFile {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let when = WHEN.into_iter().find(|(_, when)| self.0 & !(FILE_AT_START - 1) == *when);
+        write!(f, "{}:{}", self.descriptor(), when.map_or("", |(word, _)| word))
     }
 }
 
@@ -139,13 +199,16 @@ mod tests {
             Fact::Member(0),
             Fact::Kernel(true),
             Fact::Kernel(false),
+            Fact::File(OpenFile(7 | FILE_AT_START)),
+            Fact::File(OpenFile(FILE_AT_END)),
+            Fact::File(OpenFile(u32::MAX)),
             Fact::Offline,
             Fact::Tickless,
         ];
         for fact in calls.into_iter().chain(others) {
             assert_eq!(Fact::of(fact.number(), fact.value()), Some(fact));
             assert_eq!(Fact::is_name(fact.number()), matches!(fact, Fact::Name(_)));
-            let has_name = matches!(fact, Fact::Name(_) | Fact::OpenCall(_));
+            let has_name = matches!(fact, Fact::Name(_) | Fact::OpenCall(_) | Fact::File(_));
             let name = if has_name { "a/name" } else { "" };
             assert_eq!(Fact::read(fact.number(), &fact.text(name)), Some((fact, name)));
         }
@@ -165,10 +228,14 @@ mod tests {
             (number::OPEN_CALL, "70000/futex"),
             (number::KERNEL_THREAD, "Kernel"),
             (number::CPU, "online"),
+            (number::FILE, "7:now:/a"),
+            (number::FILE, "7:both"),
+            (number::FILE, "1073741824:end:/a"),
         ] {
             assert_eq!(Fact::read(kind, text), None, "{kind:x} {text}");
         }
         assert_eq!(Fact::of(number::KERNEL_THREAD, 2), None);
         assert_eq!(Fact::of(number::CPU, 2), None);
+        assert_eq!(Fact::of(number::FILE, 7), None);
     }
 }

@@ -100,7 +100,7 @@ impl Renumber {
             Fact::Name(number::PID_NAME | number::VCPU | number::CGROUP) => (fact, pid(e.arg)),
             Fact::Name(number::CGROUP_PATH) => (fact, self.cgroup(e.arg)),
             Fact::Name(_) => (fact, e.arg),
-            Fact::OpenCall(_) | Fact::Kernel(_) => (fact, pid(e.arg)),
+            Fact::OpenCall(_) | Fact::Kernel(_) | Fact::File(_) => (fact, pid(e.arg)),
             Fact::Process(process) => (Fact::Process(self.pid(process)), pid(e.arg)),
             Fact::Group(group) => (Fact::Group(self.group(group)), pid(e.arg)),
             Fact::Member(group) => (Fact::Member(self.cgroup(group)), pid(e.arg)),

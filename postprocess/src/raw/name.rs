@@ -9,7 +9,7 @@ use kutrace_format::base40;
 use kutrace_format::event::of_line;
 use kutrace_format::file::{self, Name, NameKind};
 
-use crate::event::fact::Fact;
+use crate::event::fact::{Fact, OpenFile};
 use crate::event::names::{clean, clean_sentence, NameId, Names};
 use crate::event::what::What;
 use crate::event::{number, Event, CPUS_MAX};
@@ -66,6 +66,12 @@ impl EventNames {
             }
             // `maps.rs` reads the names of maps.
             if kind == NameKind::Map {
+                continue;
+            }
+            if kind == NameKind::File {
+                let Some(file) = OpenFile::new(record.second) else { continue };
+                let (what, name) = (What::Fact(Fact::File(file)), names.id(&text));
+                events.push(Event { ts: Time(-1), what, arg: record.number, name, ..Event::default() });
                 continue;
             }
             if kind == NameKind::Symbol {

@@ -2,8 +2,8 @@
 //! The original's JSON, version 3: one span a line, so that `grep` and `sort` work on it.
 //!
 //! A span is `[start s, duration s, cpu, pid, rpc, event, arg, ret, ipc, "name"]`, times with eight decimals; `arg` and
-//! `ret` are `null` if they have no value. `cgroups`, `counts`, `errno` and `processes` continue in `errno002` and so
-//! on, and a path of `cgroups` in the next: tools of the original read lines of 255 bytes. Its `makeself` wants lines
+//! `ret` are `null` if they have no value. `cgroups`, `counts`, `errno`, `files` and `processes` continue in `errno002` and so
+//! on, and a path of `cgroups` or `files` in the next: tools of the original read lines of 255 bytes. Its `makeself` wants lines
 //! ordered by their bytes, including keys. The list ends with an entry at 999.0 seconds, as the original's viewer
 //! expects; the `arg` of this entry, 0 in the original, is the number of spans before it. Callouts and views of the
 //! original's viewer follow, if there are any: `"extra"`, which are spans too, and `"savedview"`. Lines are ordered by
@@ -148,7 +148,7 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     if !meta.boot_id.is_empty() {
         key("bootId", meta.boot_id.as_str().into())?;
     }
-    for (n, some) in parts(meta.cgroups.iter().flat_map(|(pid, path)| pieces(*pid, path))) {
+    for (n, some) in parts(meta.cgroups.iter().flat_map(|(pid, path)| pieces(pid.to_string(), path))) {
         key(&numbered("cgroups", n), some)?;
     }
     for (n, some) in chunks(&meta.counted).enumerate() {
@@ -162,6 +162,10 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     }
     for (n, some) in parts(meta.errors.iter().map(|(number, name)| (number.to_string(), name.as_str().into()))) {
         key(&numbered("errno", n), some)?;
+    }
+    let files = meta.files.iter().flat_map(|(pid, files)| files.iter().map(move |(file, path)| (pid, file, path)));
+    for (n, some) in parts(files.flat_map(|(pid, file, path)| pieces(format!("{pid}:{file}"), path))) {
+        key(&numbered("files", n), some)?;
     }
     key("flags", meta.flags.into())?;
     for (name, text) in [("hostName", &meta.host), ("kernelVersion", &meta.kernel)] {
@@ -215,14 +219,14 @@ fn chunks(sentences: &[String]) -> std::slice::Chunks<'_, String> {
 }
 
 /// Returns a path as entries with the same key, each short enough for a line.
-fn pieces(pid: u32, path: &str) -> impl Iterator<Item = (String, Value)> + '_ {
+fn pieces(key: String, path: &str) -> impl Iterator<Item = (String, Value)> + '_ {
     let mut rest = path;
     std::iter::from_fn(move || {
         // A character takes at most six bytes.
         let end = rest.char_indices().map(|(at, _)| at).nth((LINE - 64) / 6).unwrap_or(rest.len());
         let (piece, after) = rest.split_at(end);
         rest = after;
-        (!piece.is_empty()).then(|| (pid.to_string(), piece.into()))
+        (!piece.is_empty()).then(|| (key.clone(), piece.into()))
     })
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Backward;
 use crate::event::digits;
+use crate::event::fact::OpenFile;
 use crate::event::names::{NameId, Names};
 use crate::event::number::NUMBERS;
 use crate::id::{CpuId, Pid};
@@ -263,6 +264,13 @@ fn first<T: serde::de::DeserializeOwned>(text: &str) -> Option<(T, &str)> {
     Some((value, &text[values.byte_offset()..]))
 }
 
+/// The process, the descriptor and the path, or a part of it, of an entry `PID:DESCRIPTOR:WHEN:PATH`.
+fn open_file(entry: &str) -> Option<(u32, OpenFile, &str)> {
+    let (pid, file) = entry.split_once(':')?;
+    let (file, path) = OpenFile::split(file)?;
+    Some((pid.parse().ok()?, file, path))
+}
+
 /// Takes the value of a key; unknown keys are skipped.
 fn set(meta: &mut Meta, key: &str, value: &Value) {
     let string = || value.as_str().unwrap_or_default().to_string();
@@ -280,6 +288,14 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
         "cgroups" => {
             for (pid, piece) in BTreeMap::<u32, String>::deserialize(value).unwrap_or_default() {
                 meta.cgroups.entry(pid).or_default().push_str(&piece);
+            }
+        }
+        "files" => {
+            for (key, piece) in BTreeMap::<String, String>::deserialize(value).unwrap_or_default() {
+                let entry = format!("{key}:{piece}");
+                if let Some((pid, file, piece)) = open_file(&entry) {
+                    meta.files.entry(pid).or_default().entry(file).or_default().push_str(piece);
+                }
             }
         }
         "counts" => meta.counts.extend(BTreeMap::deserialize(value).unwrap_or_default()),

@@ -427,6 +427,9 @@ impl Builder {
             Fact::Process(_) => {
                 self.meta.processes.remove(&e.arg);
             }
+            Fact::File(file) => {
+                self.meta.files.entry(e.arg).or_default().insert(file, self.names.text(e.name).to_string());
+            }
             Fact::Member(group) => {
                 let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
                 self.threads.list[thread].cgroup = group;

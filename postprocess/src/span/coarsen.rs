@@ -23,6 +23,7 @@ pub fn coarsen(spans: &mut Spans, step: NonZeroU32) {
     let mut coarse = Coarse::new(step);
     coarse.take(std::mem::take(&mut spans.spans));
     spans.spans = coarse.finish();
+    spans.meta.files.clear();
 }
 
 /// Spans that are coarsened as they arrive, each CPU's in order; see [`coarsen`].

@@ -83,6 +83,7 @@ impl Keep for SpanLimit {
              START to STOP, in seconds: `{OF_A_PART}`"
         ));
         all.spans = coarse.finish();
+        all.meta.files.clear();
         all
     }
 }

@@ -43,6 +43,7 @@ pub fn trim(spans: &mut Spans, range: Range) {
     let is_within = |s: &Span| s.start >= range.from && s.start.saturating_add(s.dur) <= range.to;
     if !spans.spans.iter().all(is_within) {
         spans.meta.counts.clear();
+        spans.meta.files.clear();
     }
     let (mut labels, mut kept): (Vec<Span>, Vec<Span>) =
         std::mem::take(&mut spans.spans).into_iter().partition(|s| s.what == What::Point(Point::RowLabel));

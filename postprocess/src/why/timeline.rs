@@ -9,6 +9,7 @@ use foldhash::HashMap;
 use super::again::{Again, Doing};
 use super::calls::{Call, Calls};
 use super::cause::NAMELESS;
+use super::files::Files;
 use super::lookup::Lookup;
 use super::message::Messages;
 use super::meter::Meter;
@@ -68,6 +69,8 @@ pub struct Timeline<'a> {
     pub extent: (Time, Time),
     /// Packets with both ends in the trace.
     pub messages: Messages,
+    /// When descriptors may have become other files.
+    files: Files,
 }
 
 /// State of a thread that the trace has not shown yet.
@@ -249,8 +252,12 @@ impl<'a> Timeline<'a> {
             samples,
             extent,
             messages,
+            files: Files::default(),
         };
         timeline.messages = Messages::of(&timeline);
+        if !spans.meta.files.is_empty() {
+            timeline.files = Files::of(&spans.meta, timeline.calls().map(|call| (call, timeline.text(&call))));
+        }
         timeline
     }
 
@@ -340,16 +347,24 @@ impl<'a> Timeline<'a> {
     }
 
     /// Returns the name of a call that a thread sleeps in, with the part of its first argument that identifies what it
-    /// waits for: a descriptor, or the known bits of a lock's address.
+    /// waits for: a descriptor, with the path of its file if that is certain, or the known bits of a lock's address.
     pub fn with_argument(&self, call: &Span) -> String {
         let name = self.text(call);
         if let Some(address) = self.address(call) {
             return format!("{name}({address})");
         }
-        match self.known.of(call).filter(|_| call.arg != NONE) {
-            Some(Call::Poll) if name.starts_with("epoll") => format!("{name}({})", call.arg),
-            Some(Call::Send | Call::Receive | Call::Accept | Call::Connect) => format!("{name}({})", call.arg),
-            _ => name.to_string(),
+        let has_descriptor = match self.known.of(call) {
+            Some(Call::Poll) => name.starts_with("epoll"),
+            Some(Call::Send | Call::Receive | Call::Accept | Call::Connect) => true,
+            _ => Files::is_call(name),
+        };
+        if !has_descriptor || call.arg == NONE {
+            return name.to_string();
+        }
+        let process = call.pid.map(|pid| self.spans.meta.process_of(pid));
+        match process.and_then(|process| self.files.path(&self.spans.meta, process, call.arg as u32, call.start)) {
+            Some(path) => format!("{name}({} {path})", call.arg),
+            None => format!("{name}({})", call.arg),
         }
     }
 

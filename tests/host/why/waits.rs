@@ -4,7 +4,7 @@
 use kutrace_format::abi::event::{
     IPI, IRQ, IRQ_RETURN, LOCK_ACQUIRED, LOCK_TRY, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN, WAIT, WAIT_DIRTY,
 };
-use kutrace_format::file::NameKind;
+use kutrace_format::file::{NameKind, FILE_AT_END, FILE_AT_START};
 use kutrace_tests::TraceBuilder;
 use postprocess::event::number::LOCK_NAME;
 use postprocess::id::Pid;
@@ -286,5 +286,47 @@ fn the_descriptor_and_the_lock_of_a_call_are_told_in_which_a_thread_sleeps() {
         });
         let first = asked(&bytes, &Ask::Mark("q".into())).compared.unwrap().causes.remove(0);
         assert!(first.detail.contains(&slept.to_string()), "{first:?}");
+    }
+}
+
+/// The file of a descriptor has a name in waits during which it was certainly the same as at the start or at the end.
+#[test]
+fn the_file_of_a_call_is_named_if_it_is_certain() {
+    let calls @ [(fsync, _), (close, _), (dup2, _)] = [(74, "fsync"), (3, "close"), (33, "dup2")];
+    let both = FILE_AT_START | FILE_AT_END;
+    for (when, before, after, named) in [
+        (both, None, None, true),
+        (FILE_AT_START, None, None, true),
+        (FILE_AT_START, Some((close, 7)), None, false),
+        (FILE_AT_START, Some((close, 8)), None, true),
+        (FILE_AT_START, Some((dup2, 8)), None, false),
+        (FILE_AT_START, None, Some((close, 7)), true),
+        (FILE_AT_END, Some((close, 7)), None, true),
+        (FILE_AT_END, None, Some((close, 7)), false),
+        (FILE_AT_END, None, Some((dup2, 8)), false),
+        (both, Some((close, 7)), Some((close, 7)), false),
+    ] {
+        let bytes = trace_of(|trace, at| {
+            let is_first = at < STEP;
+            if is_first {
+                calls.into_iter().for_each(|(nr, name)| trace.name(NameKind::Syscall, nr.into(), name));
+                trace.file(100, 7 | when, "/data/a b");
+                trace.file(100, 9 | both, "/data/other");
+                trace.file(200, 7 | both, "/data/of_another");
+            }
+            if let Some((nr, descriptor)) = before.filter(|_| is_first) {
+                trace.cpu(0).call(at + 2, nr, descriptor).small_return(at + 4, 0);
+            }
+            trace.cpu(0).call(at + 10, fsync, 7).switch(at + 20, 0, "").entry(at + 4_900, IRQ + 0xec, &[]);
+            trace.cpu(0).entry(at + 4_910, RUNNABLE, &[100]).entry(at + 4_920, IRQ_RETURN + 0xec, &[]);
+            trace.cpu(0).switch(at + 4_930, 100, "worker").small_return(at + 4_960, 0);
+            if let Some((nr, descriptor)) = after.filter(|_| at > (REQUESTS - SLOW) * STEP) {
+                trace.cpu(0).call(at + 4_970, nr, descriptor).small_return(at + 4_980, 0);
+            }
+            at + 4_990
+        });
+        let first = asked(&bytes, &Ask::Mark("q".into())).compared.unwrap().causes.remove(0);
+        let slept = if named { "asleep in fsync(7 /data/a_b) 100 %" } else { "asleep in fsync(7) 100 %" };
+        assert!(first.detail.contains(&slept.to_string()), "{when:x} {before:?} {after:?}: {first:?}");
     }
 }

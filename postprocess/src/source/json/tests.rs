@@ -136,10 +136,13 @@ fn spans_that_are_missing_are_said_to_be() {
 #[test]
 fn no_line_is_too_long_for_the_tools_of_the_original() {
     let name = |n: u64| format!("a_name_of_some_length_{n}");
+    let open = ["7:start", "7:end", "1024:both"].map(|file| OpenFile::split(&format!("{file}:")).unwrap().0);
+    let files = |n: u32| open.into_iter().map(|file| (file, format!("/a {n}:").repeat(n as usize - 999))).collect();
     let meta = Meta {
         counts: (0..300).map(|n| (name(n), n << 20)).collect(),
         errors: (1..134).map(|n| (n, name(n.into()))).collect(),
         cgroups: (1000..1010).map(|n| (n, "/it's.slice".repeat(n as usize - 999))).collect(),
+        files: (1000..1010).map(|n| (n, files(n))).collect(),
         processes: (1000..1300).map(|n| (n, n - 1)).collect(),
         quality: (0..20).map(name).collect(),
         host: "host".into(),
