@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kutrace_cli::Failure;
 use kutrace_format::abi::command::{Info, SOURCE_TRACEPOINTS};
@@ -12,6 +12,7 @@ use kutrace_format::capability::Unseen;
 use crate::device::{Recorder, PATH};
 use crate::names::machine;
 use crate::status;
+use crate::tracefs::{self, Instance};
 
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +42,20 @@ pub enum Grade {
 pub fn lines<R: Recorder>() -> Vec<Line> {
     let info = R::open().and_then(|recorder| recorder.info());
     let root = Path::new("/");
-    vec![
+    let mut lines = vec![
         kernel(root, info.as_ref().ok()),
         module(root),
         permission(&info),
         clock(root),
         counters(root),
         buffer(info.as_ref().ok()),
-    ]
+        tracefs(Instance::root()),
+    ];
+    // Without the module there is a way that sees less.
+    if lines.last().is_some_and(|line| line.grade == Grade::Right) {
+        lines.iter_mut().for_each(|line| line.grade = line.grade.min(Grade::Missing));
+    }
+    lines
 }
 
 /// The lines as a table, each followed by its advice.
@@ -153,6 +160,13 @@ fn buffer(info: Option<&Info>) -> Line {
     match info {
         Some(info) => right("buffer", format!("{:.1} MB; record -b SIZE changes it", status::megabytes(info.blocks))),
         None => not(Grade::Wrong, "buffer", "unknown until the module is loaded", ""),
+    }
+}
+
+fn tracefs(root: Option<PathBuf>) -> Line {
+    match root {
+        Some(_) => right("tracefs", "record works without the module, at ten times its cost, and sees less"),
+        None => not(Grade::Missing, "tracefs", "not mounted, or not for this user", tracefs::MOUNT),
     }
 }
 

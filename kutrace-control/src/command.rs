@@ -19,7 +19,7 @@ use crate::device::Device;
 use crate::merge::merge;
 use crate::output::{IfExists, Output};
 use crate::ports;
-use crate::record::record;
+use crate::record::{record, record_by_tracefs};
 use crate::recover::{recover, recover_boot};
 use crate::script::{self, CommandSource};
 use crate::session::Session;
@@ -44,6 +44,7 @@ pub fn run(arguments: Arguments) -> Result<Status> {
 fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
     let done = |()| Exit::Done;
     let exit = match command {
+        Command::Record(options) if options.is_by_tracefs()? => return record_by_tracefs(&options.plan()),
         Command::Record(options) => {
             let session = session.without_symbols(options.no_symbols).with_packets(options.packets);
             let session = session.with_tracepoints(options.wanted.clone());

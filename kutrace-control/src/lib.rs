@@ -30,6 +30,7 @@ pub mod snapshot;
 pub mod reading;
 pub mod usdt;
 pub mod tracepoint;
+pub mod tracefs;
 pub mod stream;
 pub mod follow;
 pub mod skim;

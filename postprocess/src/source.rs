@@ -3,7 +3,7 @@
 //!
 //! | what | opened by | gives |
 //! |---|---|---|
-//! | raw trace, ours or the original's, or those of several machines | [`Source::raw`], then [`trace`] of its bytes | a [`Trace`], which is decoded |
+//! | raw trace, ours, the original's or trace-cmd's, or those of several machines | [`Source::raw`], then [`trace`] of its bytes | a [`Trace`], which is decoded |
 //! | events, as text or frames; [`tracepoint`]s as text, or as [`perfetto`] keeps them | [`Source::events`] | [`Batches`] |
 //! | spans, as JSON or frames | [`Source::spans`] | [`Spans`] |
 //! | page | [`Source::page`] | its bytes, for [`page::lift`](crate::sink::page::lift()) |
@@ -18,6 +18,7 @@ mod kind;
 pub mod page;
 pub mod tracepoint;
 pub mod perfetto;
+pub mod ftrace;
 pub mod events;
 mod spans;
 pub mod json;
@@ -137,9 +138,10 @@ pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
 
 /// The trace of one machine.
 fn one(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
-    match is_original(bytes) {
-        true => Ok(Box::new(original::parse(bytes)?)),
-        false => Ok(Box::new(raw::parse(bytes)?)),
+    match kind::of(bytes) {
+        Kind::Original => Ok(Box::new(original::parse(bytes)?)),
+        Kind::TraceCmd => Ok(Box::new(ftrace::parse(bytes)?)),
+        _ => Ok(Box::new(raw::parse(bytes)?)),
     }
 }
 

@@ -59,6 +59,8 @@ UNHEARD = "?"
 UNIT = 1
 # Waits shorter than this are not drawn.
 SHORT = 10
+# Time in the kernel before an interrupt whose sample shows that it was the kernel that was interrupted.
+ENTERING = 100
 FOREVER = 1 << 62
 # A quota may be for as little.
 QUOTA = 100000
@@ -848,7 +850,8 @@ class Checker:
         period, = (period for period, _ in apart.most_common(1))
         missed = 0
         for other in self.spans:
-            if other.number == STALLED and (other.start, other.end) == (span.start, span.end):
+            # The last moment before an interrupt may be known to be the kernel's.
+            if other.number == STALLED and other.start == span.start and abs(other.end - span.end) <= ENTERING:
                 sampled = ticks[other.cpu]
                 tick = bisect.bisect_left(sampled, span.end)
                 missed += tick >= 1 and span.end - sampled[tick - 1] >= period

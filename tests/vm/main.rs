@@ -53,6 +53,7 @@ mod machines; // several machines in one trace
 mod tracepoints; // the kernel's tracepoints and programs' probes, by name
 mod guests; // guests of the guest
 mod stock; // Debian's kernel as it is
+mod tracefs; // recordings without the module
 mod harm; // a trace harms no process
 #[cfg(feature = "night")]
 mod sources; // hooks and tracepoints record the same

@@ -178,6 +178,9 @@ pub enum NameKind {
     /// A virtual CPU of a guest that this machine runs: number is its thread, second its number in the guest. The text
     /// is [`crate::vcpu::Vcpu`]'s.
     Vcpu = 10,
+    /// An open file: number is the process, second its descriptor, with [`FILE_AT_START`] and [`FILE_AT_END`]; the text
+    /// is its path.
+    File = 11,
     /// An errno value, positive.
     Errno = 14,
     /// A softirq number.
@@ -202,9 +205,6 @@ pub enum NameKind {
     CgroupPath = 0x10e,
     /// A tracepoint that was chosen: number is its place among these, the text its description (docs/format.md).
     Tracepoint = 0x10f,
-    /// An open file: number is the process, second its descriptor, with [`FILE_AT_START`] and [`FILE_AT_END`]; the text
-    /// is its path.
-    File = 0x110,
 }
 
 impl NameKind {
@@ -217,6 +217,7 @@ impl NameKind {
             8 => NameKind::Syscall,
             9 => NameKind::Hypervisor,
             10 => NameKind::Vcpu,
+            11 => NameKind::File,
             12 => NameKind::Syscall32,
             14 => NameKind::Errno,
             15 => NameKind::Softirq,
@@ -229,7 +230,6 @@ impl NameKind {
             0x10c => NameKind::Cgroup,
             0x10e => NameKind::CgroupPath,
             0x10f => NameKind::Tracepoint,
-            0x110 => NameKind::File,
             _ => return None,
         })
     }

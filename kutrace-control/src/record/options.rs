@@ -2,14 +2,17 @@
 //! Command line of `record`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use kutrace_cli::Failure;
 use kutrace_format::abi::command::{Ports, IPC, LLC, WRAP};
 use kutrace_format::abi::programs::Quota;
 
 use super::Plan;
+use crate::device::PATH;
 use crate::output::{IfExists, Output};
 use crate::ports;
 use crate::quantity::{blocks, duration, file_size, quota};
@@ -18,6 +21,9 @@ use crate::tracepoint::Wanted;
 
 /// Default number of files in a ring.
 const FILES: usize = 10;
+
+/// Hint where the module is needed.
+const MODULE: &str = "as root: insmod kutrace.ko, or modprobe kutrace";
 
 /// Text after the help.
 pub const AFTER_RECORD: &str = "\
@@ -73,12 +79,46 @@ pub struct Record {
     /// Omit the names of functions
     #[arg(long)]
     pub no_symbols: bool,
+    /// Record by module or tracefs [default: module, if loaded]
+    #[arg(long, hide = true, hide_possible_values = true, value_name = "SOURCE")]
+    source: Option<Source>,
     /// Command to run and record; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
+/// The recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Source {
+    Module,
+    // The kernel's own tracepoints, without a module.
+    Tracefs,
+}
+
 impl Record {
+    /// True if tracefs is to record: it was chosen, or there is no module.
+    ///
+    /// # Errors
+    /// An option needs the module.
+    pub fn is_by_tracefs(&self) -> Result<bool> {
+        if !self.source.map_or_else(|| !Path::new(PATH).exists(), |source| source == Source::Tracefs) {
+            return Ok(false);
+        }
+        let needed = [
+            (self.ipc, "--ipc"),
+            (self.llc, "--llc"),
+            (self.packets.is_some(), "--packets"),
+            (!self.wanted.arguments().is_empty(), "additional events"),
+            (self.marks_memory.is_some(), "--marks-memory"),
+            (self.rotate.is_some(), "--rotate"),
+            (self.background, "go --stream"),
+        ];
+        match needed.into_iter().find(|(is_asked, _)| *is_asked) {
+            Some((_, option)) => Err(Failure::new(format_args!("{option}: tracefs has none of it"), MODULE).into()),
+            None => Ok(true),
+        }
+    }
+
     /// The plan that these options describe.
     pub fn plan(self) -> Plan {
         let flags = [(self.ipc, IPC), (self.llc, LLC), (self.wrap, WRAP)];

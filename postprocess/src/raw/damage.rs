@@ -50,11 +50,16 @@ pub enum NotATrace {
     Machines,
     /// The traces of several machines, with a damaged list of the machines.
     NoMachines,
+    /// A recording of trace-cmd, with the reason why it cannot be read.
+    Ftrace(&'static str),
 }
 
 impl fmt::Display for NotATrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            NotATrace::Ftrace(fact) => {
+                return write!(f, "byte 0: a recording of trace-cmd that cannot be read: {fact}")
+            }
             NotATrace::Unknown => "byte 0: not a KUtrace trace",
             NotATrace::Cut => "byte 8: the KUtrace trace ends inside its header",
             NotATrace::HeaderSize => "byte 8: not a KUtrace trace of format 5: its header has another size",

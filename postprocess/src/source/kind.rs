@@ -9,7 +9,7 @@ use crate::machine::file::is_machines;
 use crate::raw::original;
 use crate::span::Span;
 
-use super::{perfetto, tracepoint, Stage};
+use super::{ftrace, perfetto, tracepoint, Stage};
 
 /// Number of bytes from the start that are enough to recognize a kind.
 pub const LOOK: usize = 4096;
@@ -49,11 +49,11 @@ impl Kind {
     /// The stage of files of this kind on their way to a page; `None` if KUtrace does not write them.
     pub fn stage(self) -> Option<Stage> {
         match self {
-            Kind::Raw | Kind::Machines | Kind::Original => Some(Stage::Raw),
+            Kind::Raw | Kind::Machines | Kind::Original | Kind::TraceCmd => Some(Stage::Raw),
             Kind::Events | Kind::Tracepoints | Kind::Perfetto => Some(Stage::Events),
             Kind::Spans => Some(Stage::Spans),
             Kind::Page => Some(Stage::Page),
-            Kind::Perf | Kind::TraceCmd | Kind::Empty | Kind::Binary | Kind::Text => None,
+            Kind::Perf | Kind::Empty | Kind::Binary | Kind::Text => None,
         }
     }
 }
@@ -68,7 +68,7 @@ pub fn of(start: &[u8]) -> Kind {
         _ if start.starts_with(&Event::MAGIC[..7]) => Kind::Events,
         _ if start.starts_with(&Span::MAGIC[..7]) => Kind::Spans,
         _ if start.starts_with(b"PERFILE2") => Kind::Perf,
-        _ if start.starts_with(b"\x17\x08\x44tracing") => Kind::TraceCmd,
+        _ if start.starts_with(ftrace::MAGIC) => Kind::TraceCmd,
         _ if original::is_original(start) => Kind::Original,
         _ if perfetto::is_trace(start) => Kind::Perfetto,
         _ if start[..start.len().min(LOOK)].contains(&0) => Kind::Binary,
@@ -111,12 +111,11 @@ impl fmt::Display for Kind {
 /// The command line that makes the stage `wanted`, which `tool` reads, from `file`, which is of another kind.
 pub fn way(kind: Kind, wanted: Stage, tool: &str, file: &str) -> Option<String> {
     let to_spans = match kind {
-        Kind::Raw | Kind::Machines | Kind::Original => format!("rawtoevent {file} | eventtospan"),
+        Kind::Raw | Kind::Machines | Kind::Original | Kind::TraceCmd => format!("rawtoevent {file} | eventtospan"),
         Kind::Events => format!("eventtospan {file}"),
         Kind::Tracepoints => format!("ftracetospan {file}"),
         Kind::Perfetto => format!("perfettotospan {file}"),
         Kind::Perf => format!("perf script --header --ns --show-lost-events -i {file} | perftospan"),
-        Kind::TraceCmd => format!("trace-cmd report -t -i {file} | ftracetospan"),
         Kind::Page => format!("htmltospan {file}"),
         _ => String::new(),
     };
@@ -126,7 +125,7 @@ pub fn way(kind: Kind, wanted: Stage, tool: &str, file: &str) -> Option<String> 
         (Kind::Events | Kind::Spans | Kind::Page, Stage::Raw) => {
             Some(format!("{tool} needs the raw trace that this was made from"))
         }
-        (Kind::Raw | Kind::Machines | Kind::Original, Stage::Raw) | (Kind::Page, Stage::Page) => None,
+        (Kind::Raw | Kind::Machines | Kind::Original | Kind::TraceCmd, Stage::Raw) | (Kind::Page, Stage::Page) => None,
         (_, Stage::Spans) if spans_are_made => Some(format!("{to_spans} | {tool}")),
         (_, Stage::Events) if spans_are_made => Some(to_spans),
         (_, Stage::Raw | Stage::Page) if spans_are_made => Some(format!("{to_spans} | spantohtml > page.html")),

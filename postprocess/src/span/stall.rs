@@ -54,20 +54,34 @@ const REMEMBERED: usize = 64;
 /// Time between the ticks of a trace's CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Period {
-    votes: [u32; PERIODS.len()],
+    /// Number of tick distances close to each period, and of those that are almost exactly one.
+    close: [u32; PERIODS.len()],
+    exact: [u32; PERIODS.len()],
 }
 
 impl Period {
     /// Learns from the distance of two ticks of a busy CPU.
     fn learn(&mut self, apart: Time) {
-        let of = PERIODS.iter().position(|&period| (apart - period).abs() <= period / 16);
-        of.into_iter().for_each(|of| self.votes[of] += 1);
+        for (votes, part) in [(&mut self.close, 16), (&mut self.exact, 64)] {
+            let of = PERIODS.iter().position(|&period| (apart - period).abs() <= period / part);
+            of.into_iter().for_each(|of| votes[of] += 1);
+        }
     }
 
+    /// The period, as far as it matters to 1 ms.
     fn known(&self) -> Option<Time> {
-        let (votes, period) = self.votes.iter().zip(PERIODS).max_by_key(|(votes, _)| **votes)?;
-        Some(period).filter(|_| *votes >= VOTES)
+        most(&self.close)
     }
+
+    /// The period, even where ticks come late by any time: these are rarely one period apart.
+    fn certain(&self) -> Option<Time> {
+        most(&self.exact)
+    }
+}
+
+fn most(votes: &[u32]) -> Option<Time> {
+    let (votes, period) = votes.iter().zip(PERIODS).max_by_key(|(votes, _)| **votes)?;
+    Some(period).filter(|_| *votes >= VOTES)
 }
 
 /// State of a CPU's ticks and stalls.
@@ -172,7 +186,8 @@ impl Builder {
         let begun = cpus.filter(|&of| self.cpus[of].has_begun() && !self.cpus[of].is_offline());
         let Some(from) = begun.clone().map(|of| last(&self.cpus[of])).max() else { return };
         let busy: Vec<usize> = begun.filter(|&of| self.running(of) != Pid::IDLE).collect();
-        let missed = |of: usize| self.next_tick(of, from).is_some_and(|due| t - due >= LATE);
+        let Some(period) = self.period.certain() else { return };
+        let missed = |of: usize| self.next_tick(of, from, period).is_some_and(|due| t - due >= LATE);
         if busy.iter().filter(|&&of| missed(of)).count() < 2 {
             return;
         }
@@ -241,15 +256,15 @@ impl Builder {
 
     /// Time since when a tick was due on a CPU that has been silent since `before`, if its ticks are reliable.
     fn tick_due(&self, c: usize, before: Time) -> Option<Time> {
-        self.next_tick(c, before).filter(|_| self.cpus[c].ticks.in_time >= TRUSTED)
+        self.next_tick(c, before, self.period.known()?).filter(|_| self.cpus[c].ticks.in_time >= TRUSTED)
     }
 
-    /// Time since when a tick is due on a CPU that has been silent since `before`.
-    fn next_tick(&self, c: usize, before: Time) -> Option<Time> {
+    /// Time since when a tick is due on a CPU that has been silent since `before`, with ticks of this period.
+    fn next_tick(&self, c: usize, before: Time, period: Time) -> Option<Time> {
         let cpu = &self.cpus[c];
         let ticks = &cpu.ticks;
         let relied_on = self.running(c) != Pid::IDLE && !ticks.tickless;
-        let due = ticks.last.filter(|_| relied_on)?.max(cpu.idle_edge).max(ticks.resumed) + self.period.known()?;
+        let due = ticks.last.filter(|_| relied_on)?.max(cpu.idle_edge).max(ticks.resumed) + period;
         (before < due + STALL_MIN).then_some(due.max(before))
     }
 

@@ -57,7 +57,7 @@ const GUEST: &[&str] = &[
 /// To count the instructions of a program.
 const COUNTER: &[&str] = &["valgrind"];
 /// To read traces as others do, and to read quickly with programs in Python.
-const READER: &[&str] = &["babeltrace2", "pypy3"];
+const READER: &[&str] = &["babeltrace2", "pypy3", "trace-cmd"];
 /// To make packages.
 const PACKER: &[&str] = &["dpkg-dev", "gcc", "make", "rustc-web", "rust-web-src"];
 /// To make those of a kernel, in addition to its build.

@@ -248,7 +248,7 @@ line {
     0x10e CGROUP_PATH                           ""              Tools    Name;
     /// Ours: the process in the argument has the open file that the name gives, as `descriptor:when:path`, where `when`
     /// is `start`, `end` or `both` of the recording.
-    0x110 FILE                                  ""              Tools    Name;
+    0x00b FILE                                  ""              Tools    Name;
     /// Ours: this machine is a guest of the hypervisor that the name gives.
     0x009 HYPERVISOR                            ""              Tools    Name;
     /// Ours: the thread in the argument runs the virtual CPU of a guest that the name describes, in the form of

@@ -105,7 +105,8 @@ pub struct Converter {
     /// CLOCK_MONOTONIC.
     reference: Option<(Time, bool)>,
     lost: u64,
-    overwritten: bool,
+    /// True if older events were replaced by newer ones.
+    pub overwritten: bool,
     /// The program that recorded the lines, if it does not itself write this text.
     pub recorder: Option<&'static str>,
 }
@@ -147,6 +148,24 @@ impl Converter {
     /// The thread that a CPU runs, if that is known.
     pub fn running(&self, cpu: u32) -> Option<u32> {
         Some(self.cpus.get(&cpu)?.pid?.number())
+    }
+
+    /// Takes the name of a tracepoint that occurs in the recording, and true if it has a vector.
+    pub fn expect(&mut self, event: &str, has_vector: bool) {
+        let seen = match event {
+            "sched_switch" => Seen::Switch,
+            "sched_waking" => Seen::Waking,
+            "sched_wakeup" => Seen::Wakeup,
+            "sched_wakeup_new" => Seen::New,
+            "page_fault_user" | "page_fault_kernel" => Seen::Fault,
+            "cpu_frequency" => Seen::Frequency,
+            "ipi_send_cpu" | "ipi_send_cpumask" => Seen::Ipi,
+            "softirq_entry" | "softirq_exit" => Seen::Softirq,
+            event if event.starts_with("sys_") => Seen::Call,
+            _ if has_vector => Seen::Vector,
+            _ => return,
+        };
+        self.see(seen, true);
     }
 
     /// Facts about the recording so far.
