@@ -44,7 +44,7 @@ fn every_call_is_recorded_without_the_module_and_read_as_trace_cmd_reads_it() {
             kutrace_control why $SHARE/t.dat --call getppid
             by_tracefs -b 1M --wrap -o $SHARE/w.dat -- {many}
 
-            by_tracefs -o $SHARE/killed.dat -- sleep 100 & killed=$!
+            kutrace_control record --source tracefs -o $SHARE/killed.dat -- sleep 100 & killed=$!
             await grep -q 1 $instance/tracing_on
             refused 'another kutrace_control records by tracefs' by_tracefs -o $SHARE/no.dat -- true
             kill -9 $killed
