@@ -31,7 +31,8 @@ mod guests; // a guest inside of its host
 mod hours; // long traces, large pids
 mod golden; // files to compare with
 mod original; // the original's raw files
-mod others; // recordings by ftrace, trace-cmd, perf
+mod ftrace; // recordings in trace-cmd's own format
+mod others; // texts of ftrace, trace-cmd, perf
 mod perfetto; // Perfetto's traces
 mod upstream; // the original's traces and its tools' output
 mod page; // the page as text

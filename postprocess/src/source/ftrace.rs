@@ -13,7 +13,7 @@ mod format;
 mod page;
 mod record;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use kutrace_format::capability::Unseen;
@@ -21,7 +21,7 @@ use kutrace_format::capability::Unseen;
 use super::tracepoint::convert::Converter;
 use super::tracepoint::line::{Line, NANOSECONDS_MAX};
 use crate::event::names::Names;
-use crate::event::{Event, Meta};
+use crate::event::{Event, Interval, Meta};
 use crate::id::CpuId;
 use crate::merge::Merge;
 use crate::raw::damage::NotATrace;
@@ -50,6 +50,9 @@ pub struct Ftrace<'a> {
     only: Option<(CpuId, (Time, Time))>,
     /// Numbers of the tracepoints that occur.
     occur: Arc<Vec<u16>>,
+    /// First moment of each CPU, and the last of all, of the recording's clock.
+    begins: BTreeMap<u32, u64>,
+    end: u64,
     /// The minute that times count from, in Unix seconds.
     base: i64,
 }
@@ -60,17 +63,34 @@ pub struct Ftrace<'a> {
 /// If the file has no pages that can be read.
 pub fn parse(bytes: &[u8]) -> Result<Ftrace<'_>, NotATrace> {
     let file = File::read(bytes).map_err(NotATrace::Ftrace)?;
-    let (mut occurs, mut begin) = (vec![false; 1 << 16], u64::MAX);
-    for part in file.pages().flatten() {
-        begin = begin.min(part.at);
-        part.contents.and_then(format::id).into_iter().for_each(|id| occurs[usize::from(id)] = true);
+    let (mut occurs, mut begins, mut end) = (vec![false; 1 << 16], BTreeMap::new(), 0);
+    for pages in file.pages() {
+        let cpu = pages.cpu;
+        for part in pages {
+            let begin = begins.entry(cpu).or_insert(part.at);
+            (*begin, end) = (part.at.min(*begin), part.at.max(end));
+            part.contents.and_then(format::id).into_iter().for_each(|id| occurs[usize::from(id)] = true);
+        }
     }
+    let begin = begins.values().min().copied().unwrap_or_default();
     let occur = (0..=u16::MAX).filter(|id| occurs[usize::from(*id)]).collect();
-    let base = file.nanoseconds(begin).unwrap_or_default() / MINUTE * 60;
-    Ok(Ftrace { file: Arc::new(file), only: None, occur: Arc::new(occur), base: base as i64 })
+    let base = file.time_of_day(begin) / MINUTE * 60;
+    Ok(Ftrace { file: Arc::new(file), only: None, occur: Arc::new(occur), begins, end, base: base as i64 })
 }
 
 impl Ftrace<'_> {
+    /// A time of the recording's clock since the base.
+    fn units(&self, at: u64) -> Time {
+        Time((self.file.time_of_day(at) / 10) as i64) - Time(self.base * Time::SECOND.0)
+    }
+
+    /// The time of each CPU: from its first event on, up to the last of all.
+    fn intervals(&self) -> Vec<Interval> {
+        let to = self.units(self.end);
+        let of = |(cpu, begin): (&u32, &u64)| Interval { cpu: CpuId::new(*cpu), from: self.units(*begin), to };
+        self.begins.iter().map(of).collect()
+    }
+
     /// A converter that knows which tracepoints occur.
     fn converter(&self, names: &mut Names) -> Converter {
         let mut converter = Converter::new(names);
@@ -87,8 +107,7 @@ impl Ftrace<'_> {
     /// The pages that are decoded.
     fn pages(&self) -> Vec<Pages<'_>> {
         let Some((cpu, range)) = self.only else { return self.file.pages().collect() };
-        let ns = |at: u64| self.file.nanoseconds(at).unwrap_or_default();
-        let units = |at: u64| Time((ns(at) / 10) as i64) - Time(self.base * Time::SECOND.0);
+        let units = |at: u64| self.units(at);
         let those = self.file.pages().filter(|pages| pages.cpu == cpu.number());
         those.map(|pages| pages.only(within(pages.begins().map(units), range))).collect()
     }
@@ -103,6 +122,7 @@ impl Trace for Ftrace<'_> {
     fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't> {
         Box::new(Decoder {
             file: &self.file,
+            intervals: if self.only.is_none() { self.intervals() } else { Vec::new() },
             merge: Merge::new(self.pages()),
             processes: self.file.processes.clone(),
             converter: self.converter(names),
@@ -113,14 +133,15 @@ impl Trace for Ftrace<'_> {
     }
 
     fn part<'t>(&'t self, cpu: CpuId, range: (Time, Time)) -> Box<dyn Trace + 't> {
-        let (file, occur) = (Arc::clone(&self.file), Arc::clone(&self.occur));
-        Box::new(Ftrace { file, only: Some((cpu, range)), occur, base: self.base })
+        let (file, occur, begins) = (Arc::clone(&self.file), Arc::clone(&self.occur), self.begins.clone());
+        Box::new(Ftrace { file, only: Some((cpu, range)), occur, begins, ..*self })
     }
 }
 
 /// A decoder of a recording.
 struct Decoder<'t> {
     file: &'t File<'t>,
+    intervals: Vec<Interval>,
     merge: Merge<Pages<'t>>,
     /// Processes of threads so far.
     processes: HashMap<u32, u32>,
@@ -160,7 +181,7 @@ impl Decode for Decoder<'_> {
     }
 
     fn meta(&self) -> Meta {
-        let mut meta = self.converter.meta();
+        let mut meta = Meta { intervals: self.intervals.clone(), ..self.converter.meta() };
         meta.quality.extend(self.file.quality.iter().cloned());
         let damaged = self.merge.streams().iter().map(|pages| pages.damaged).sum();
         for (number, one, many) in [

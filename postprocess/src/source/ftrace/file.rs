@@ -134,6 +134,12 @@ impl<'a> File<'a> {
         }
     }
 
+    /// The same as a time of day, in ns since 1970, as far as it is known; 0 for one before.
+    pub fn time_of_day(&self, at: u64) -> u64 {
+        let shift = if self.is_monotonic() { self.since_1970 } else { 0 };
+        self.nanoseconds(at).and_then(|ns| ns.checked_add_signed(shift)).unwrap_or_default()
+    }
+
     /// Facts on the machine and on the clock, as lines of a recording's head.
     pub fn head(&self) -> impl Iterator<Item = String> {
         let mut words = self.uname.split(' ').skip(1);
