@@ -12,7 +12,7 @@ use kutrace_format::capability::Unseen;
 use crate::device::{Recorder, PATH};
 use crate::names::machine;
 use crate::status;
-use crate::tracefs::{self, Instance};
+use crate::tracefs;
 
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn lines<R: Recorder>() -> Vec<Line> {
         clock(root),
         counters(root),
         buffer(info.as_ref().ok()),
-        tracefs(Instance::root()),
+        tracefs(tracefs::root()),
     ];
     // Without the module there is a way that sees less.
     if lines.last().is_some_and(|line| line.grade == Grade::Right) {
@@ -163,10 +163,10 @@ fn buffer(info: Option<&Info>) -> Line {
     }
 }
 
-fn tracefs(root: Option<PathBuf>) -> Line {
+fn tracefs(root: Result<PathBuf, Failure>) -> Line {
     match root {
-        Some(_) => right("tracefs", "record works without the module, at ten times its cost, and sees less"),
-        None => not(Grade::Missing, "tracefs", "not mounted, or not for this user", tracefs::MOUNT),
+        Ok(_) => right("tracefs", "record works without the module, at ten times its cost, and sees less"),
+        Err(failure) => not(Grade::Missing, "tracefs", "not mounted, or not for this user", failure.hint()),
     }
 }
 

@@ -28,8 +28,6 @@ use kutrace_format::abi::command::Moment;
 
 /// Where tracefs is mounted.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// Hint where it is not.
-pub const MOUNT: &str = "as root: mount -t tracefs tracefs /sys/kernel/tracing";
 /// Name of the instance.
 const INSTANCE: &str = "instances/kutrace";
 /// Groups of tracepoints and those of them that are recorded; without names, all that begin or end something.
@@ -84,7 +82,7 @@ impl Instance {
     /// # Errors
     /// There is no tracefs, or no right to use it; another process records in this way.
     pub fn new(memory: u64, wrap: bool, folder: &Path) -> Result<Instance> {
-        let root = Instance::root().ok_or_else(missing)?;
+        let root = root()?;
         let path = root.join(INSTANCE);
         let lock = lock(&path)?;
         let mut instance = Instance {
@@ -99,11 +97,6 @@ impl Instance {
         };
         instance.prepare(memory, folder)?;
         Ok(instance)
-    }
-
-    /// Where tracefs is mounted, if this user may read it.
-    pub fn root() -> Option<PathBuf> {
-        MOUNTS.iter().map(Path::new).find(|root| root.join("instances").is_dir()).map(Path::to_path_buf)
     }
 
     fn prepare(&mut self, memory: u64, folder: &Path) -> Result<()> {
@@ -239,8 +232,21 @@ fn lock(path: &Path) -> Result<File> {
     Ok(own)
 }
 
-fn missing() -> Failure {
-    Failure::new(format_args!("{}: no tracefs that this user may read", MOUNTS[0]), MOUNT)
+/// Where tracefs is mounted.
+///
+/// # Errors
+/// Nowhere, or this user may not read it.
+pub fn root() -> Result<PathBuf, Failure> {
+    let found = MOUNTS.iter().map(Path::new).find(|root| root.join("events").is_dir());
+    found.map(Path::to_path_buf).ok_or_else(|| Failure::new("cannot read tracefs", hint()))
+}
+
+/// The remedy where tracefs cannot be read.
+fn hint() -> &'static str {
+    match rustix::process::geteuid().is_root() {
+        true => "mount -t tracefs tracefs /sys/kernel/tracing, or load the module: modprobe kutrace",
+        false => "run it as root, or load the module, which members of the group kutrace may use",
+    }
 }
 
 fn entries(folder: &Path) -> Vec<String> {

@@ -19,10 +19,8 @@ use kutrace_format::reading::{Reading, TRACEPOINT};
 
 use crate::device::Recorder;
 use crate::names::Names;
+use crate::tracefs;
 use crate::usdt::{self, Program};
-
-/// Mount points of tracefs.
-const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// A tracepoint: `sched:sched_wakeup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +78,7 @@ impl Wanted {
         if self.events.is_empty() && self.programs.is_empty() {
             return Ok(Found::default());
         }
-        let tracefs = tracefs()?;
+        let tracefs = tracefs::root()?;
         let events: Result<Vec<_>> = self.events.iter().map(|event| chosen(&tracefs, event, &shown(event))).collect();
         let probes: Result<Vec<_>> = self.programs.iter().map(Program::find).collect();
         let found = Found { tracefs, events: events?, probes: probes?.concat() };
@@ -136,7 +134,7 @@ impl Found {
 /// Removes probes of programs that were created for an ended trace.
 pub fn clear() {
     // Without tracefs there are no probes.
-    if let Ok(tracefs) = tracefs() {
+    if let Ok(tracefs) = tracefs::root() {
         usdt::clear(&tracefs);
     }
 }
@@ -166,13 +164,6 @@ fn chosen(tracefs: &Path, event: &Event, shown: &str) -> Result<Chosen> {
     let format::Format { id, fields } =
         format::read(&text).with_context(|| folder.join("format").display().to_string())?;
     Ok(Chosen { id, description: [shown, "\n", &fields].concat() })
-}
-
-/// Path of tracefs.
-fn tracefs() -> Result<PathBuf> {
-    let found = MOUNTS.iter().map(Path::new).find(|mount| mount.join("events").is_dir());
-    let hint = "as root: mount -t tracefs tracefs /sys/kernel/tracing";
-    found.map(Path::to_owned).ok_or_else(|| Failure::new("cannot read tracefs", hint).into())
 }
 
 #[cfg(test)]
