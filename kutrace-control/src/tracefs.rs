@@ -17,14 +17,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use kutrace_cli::Failure;
+use kutrace_format::abi::command::Moment;
+use postprocess::source::ftrace::COMMIT;
 use rustix::fs::{flock, FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use postprocess::source::ftrace::COMMIT;
-
 use crate::names::tasks;
 use crate::sys;
-use kutrace_format::abi::command::Moment;
 
 /// Where tracefs is mounted.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
