@@ -27,9 +27,8 @@ use groups::Group;
 use maps::Maps;
 use tasks::Task;
 
-/// Names by kind and number; interrupts also by CPU, functions by the whole address, files
-/// by descriptor. A later name replaces an earlier
-/// one.
+/// Names by kind and number; interrupts also by CPU, functions by the whole address, files by descriptor. A later name
+/// replaces an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     records: BTreeMap<(NameKind, u32, u32), Record>,

@@ -20,6 +20,7 @@ use kutrace_cli::{say, Exit, Failure, Status};
 use kutrace_format::abi::block::BYTES;
 use kutrace_format::abi::command::WRAP;
 use kutrace_format::abi::programs::Quota;
+use postprocess::readable::count;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
@@ -133,9 +134,11 @@ pub fn record_by_tracefs(plan: &Plan) -> Result<Status> {
     }?;
     instance.stop()?;
     plan.output.write(|out| instance.write(out))?;
-    say(format_args!("{}: recorded by tracefs; the module costs a tenth of it and sees more", plan.output));
+    let lost = instance.lost()?;
     drop(instance);
-    run.status(why, Exit::Done, &guard)
+    let events = count(lost, "event", "events");
+    say(format_args!("{}: by tracefs, {events} lost; the module costs a tenth of it and sees more", plan.output));
+    run.status(why, if lost > 0 { Exit::Lost } else { Exit::Done }, &guard)
 }
 
 /// Reason for the end of a recording.

@@ -151,6 +151,23 @@ impl Instance {
         file::write(self, out)
     }
 
+    /// Number of events that were lost, by the kernel's count: those that could not be recorded, and, unless only the
+    /// newest are kept, those that were not taken in time.
+    ///
+    /// # Errors
+    /// Any error of tracefs.
+    pub fn lost(&self) -> Result<u64> {
+        let mut lost = 0;
+        for pages in &self.cpus {
+            let path = self.path.join(format!("per_cpu/cpu{}/stats", pages.cpu));
+            let stats = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            let count = |key: &str| stats.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+            let keys = ["overrun:", "commit overrun:", "dropped events:"];
+            lost += keys.iter().skip(usize::from(self.wrap)).filter_map(|key| count(key)).sum::<u64>();
+        }
+        Ok(lost)
+    }
+
     /// Ends the recording, and takes the pages that are left.
     pub fn stop(&mut self) -> Result<()> {
         self.set("tracing_on", "0")?;

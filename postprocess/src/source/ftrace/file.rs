@@ -15,7 +15,8 @@ use super::MAGIC;
 use crate::event::CPUS_MAX;
 use crate::readable::count;
 
-/// Options, and the sections whose places they have.
+// Options, some with the place of a section.
+
 /// The end of a list of options, and the place of the next.
 pub const DONE: u16 = 0;
 /// Microseconds from the clock to the time of day.
@@ -47,7 +48,7 @@ pub const PRINTK: u16 = 20;
 /// The names of threads.
 pub const CMDLINES: u16 = 21;
 /// Ours: the process of each thread, `PID PROCESS` in a line.
-pub const PROCESSES: u16 = 19285;
+pub const PROCESSES: u16 = 0x4b55;
 /// Ours: the recording keeps the newest events, so that none before its first pages are lost.
 pub const WRAPPED: u16 = 0x4b56;
 
@@ -273,8 +274,8 @@ impl<'a> File<'a> {
             CLOCK => self.clock = text(),
             UNAME => self.uname = text(),
             // In us, and in ns.
-            DATE => self.since_1970 += signed(&text()).saturating_mul(1000),
-            OFFSET => self.since_1970 += signed(&text()),
+            DATE => self.since_1970 = self.since_1970.saturating_add(signed(&text()).saturating_mul(1000)),
+            OFFSET => self.since_1970 = self.since_1970.saturating_add(signed(&text())),
             CPUSTAT => self.quality.extend(lost(&text())),
             WRAPPED => self.wraps = true,
             PROCESSES => self.processes.extend(text().lines().filter_map(by_thread::<u32>)),
